@@ -1,5 +1,5 @@
-//! Builds the engine's component and compiles it to each kind of machine code that the host
-//! carries, so that `cargo run` needs no other step.
+//! Builds the engine's component and compiles it to all kinds of machine code that the host
+//! includes, so that `cargo run` needs no other step.
 
 // The runtime's configuration, which must be the same here and in the host.
 #[path = "../runtime/src/tuning.rs"]
@@ -12,11 +12,11 @@ use std::process::Command;
 use tuning::Code;
 
 const TARGET: &str = "wasm32-wasip2";
-/// Cargo profiles of the component: the first for nodes, the second for tests that measure nothing,
-/// which builds in half the time.
+/// Cargo profiles of the component: the first for nodes, the second for tests that do not measure
+/// speed. The second builds in half the time.
 const PROFILES: [&str; 2] = ["component", "component-quick"];
 const PROFILE_VARIABLE: &str = "TIDEPOOL_COMPONENT_PROFILE";
-/// Inputs of the component apart from the engine's crates, relative to the workspace.
+/// Inputs of the component other than the engine's crates, relative to the workspace.
 const INPUTS: [&str; 6] = [
     ".cargo/config.toml",
     "wit",
@@ -25,7 +25,7 @@ const INPUTS: [&str; 6] = [
     "Cargo.lock",
     "host/runtime/src/tuning.rs",
 ];
-/// Zstandard's highest compression level; packing is done once for each build.
+/// The highest compression level of Zstandard, because compression is done once per build.
 const PACKING_LEVEL: i32 = 22;
 
 /// `Send` and `Sync`, because the thread that compiles returns an error to the main thread.
@@ -38,7 +38,7 @@ fn main() -> Result<(), Fault> {
     for input in INPUTS {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
-    // Documents and fuzz targets are not watched, because they do not change the component.
+    // Documents and fuzz targets do not change the component, so they are not watched.
     for crate_folder in crates_of(&workspace.join("engine"))? {
         for input in ["Cargo.toml", "build.rs", "src"] {
             let input = crate_folder.join(input);
@@ -50,18 +50,18 @@ fn main() -> Result<(), Fault> {
     println!("cargo::rerun-if-env-changed={PROFILE_VARIABLE}");
     let component = build_component(&workspace, &out_dir, &profile()?)?;
     println!("cargo::metadata=component={}", component.display());
-    // A host that is built for size carries one kind of machine code, which serves all instances.
+    // A host built for size includes one kind of machine code, which all instances use.
     println!("cargo::rustc-check-cfg=cfg(for_size)");
     let interruptible = out_dir.join("interruptible.cwasm");
     if is_for_size()? {
         println!("cargo::rustc-cfg=for_size");
-        // Packed to a third of its size; machine code that is not packed runs in place.
+        // Compressed to a third. Otherwise machine code is not compressed, and runs in place.
         let machine_code = precompile(&component, Code::Interruptible)?;
         std::fs::write(interruptible, zstd::encode_all(machine_code.as_slice(), PACKING_LEVEL)?)?;
         return Ok(());
     }
     let uninterruptible = out_dir.join("uninterruptible.cwasm");
-    // Each compilation takes half a minute of one processor.
+    // In parallel, because each compilation needs a processor for half a minute.
     std::thread::scope(|threads| {
         let other = threads.spawn(|| precompile(&component, Code::Uninterruptible));
         std::fs::write(interruptible, precompile(&component, Code::Interruptible)?)?;
@@ -70,7 +70,7 @@ fn main() -> Result<(), Fault> {
     })
 }
 
-/// Returns a folder and the folders in it that are crates of the same workspace.
+/// Returns a folder, and the folders in it that are crates of the same workspace.
 fn crates_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut crates = vec![folder.to_path_buf()];
     for entry in std::fs::read_dir(folder)? {
@@ -91,8 +91,8 @@ fn profile() -> Result<String, String> {
 }
 
 fn build_component(workspace: &Path, out_dir: &Path, profile: &str) -> Result<PathBuf, Fault> {
-    // A target folder of its own, since the outer cargo holds the lock of the usual one. All builds
-    // of the host share it: the folders above are <target>/<profile>/build/<package>/out.
+    // A separate target folder, because the outer cargo has locked its own. All builds of the host
+    // share it: OUT_DIR is <target>/<profile>/build/<package>/out.
     let target = out_dir.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?;
     let is_for_size = is_for_size()?;
     let target_dir = target.join(if is_for_size { "engine-small" } else { "engine" });
@@ -104,12 +104,12 @@ fn build_component(workspace: &Path, out_dir: &Path, profile: &str) -> Result<Pa
         .args([format!("--target={TARGET}"), format!("--profile={profile}")])
         .arg("--target-dir")
         .arg(&target_dir)
-        // Flags that the outer build sets for the host's machine do not fit WebAssembly.
+        // Flags that the outer build sets for the host's machine are invalid for WebAssembly.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTFLAGS")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("CARGO_BUILD_TARGET");
-    // A host that is built for size carries a component built for size, without names.
+    // A host built for size includes a component built for size, without function names.
     if is_for_size {
         cargo.env("CARGO_PROFILE_COMPONENT_OPT_LEVEL", "s");
         cargo.env("CARGO_PROFILE_COMPONENT_STRIP", "symbols");
@@ -124,8 +124,8 @@ fn build_component(workspace: &Path, out_dir: &Path, profile: &str) -> Result<Pa
     Ok(component)
 }
 
-/// Features of all x86-64 processors made in the last ten years: x86-64-v2 of the psABI. Without
-/// them, a vector shuffle is a call. More features (AVX2, BMI) were measured and gave nothing.
+/// Features of all x86-64 processors of the last ten years: x86-64-v2 of the psABI. Without these
+/// features, a vector shuffle is a function call. Others (AVX2, BMI) gave no measurable gain.
 const X86_64_V2: [&str; 6] =
     ["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt", "has_cmpxchg16b"];
 
@@ -136,13 +136,13 @@ fn precompile(component: &Path, code: Code) -> Result<Vec<u8>, Fault> {
     config.target(&target)?;
     if target.starts_with("x86_64") {
         for flag in X86_64_V2 {
-            // SAFETY: such a flag changes the generated code, not its correctness; the runtime
+            // SAFETY: the flag changes which code is generated, not its correctness; the runtime
             // refuses machine code that the processor cannot run.
             unsafe { config.cranelift_flag_enable(flag) };
         }
     }
-    // Leaves out two tables that take an eighth of the file: offsets in the bytecode, and unwind
-    // information for debuggers. Backtraces of traps name functions without them.
+    // Omits two tables that are an eighth of the file: offsets in the bytecode, and unwind
+    // information for debuggers. Backtraces of traps name functions without these tables.
     config.generate_address_map(false).native_unwind_info(false);
     let engine = wasmtime::Engine::new(&config)?;
     let machine_code = engine.precompile_component(&std::fs::read(component)?)?;
@@ -152,7 +152,7 @@ fn precompile(component: &Path, code: Code) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// Removes symbols, which serve profilers: the runtime reads function names from another section.
+/// Removes symbols, which only profilers need: the runtime reads names from another section.
 fn without_symbols(machine_code: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut file = Builder::read(machine_code)?;
     for symbol in &mut file.symbols {

@@ -1,12 +1,12 @@
-//! Builds the page in `js/ui` and writes a table of its files; and builds the viewer.
+//! Builds the page in `js/ui` and writes a table of its files, and builds the viewer.
 //!
 //! | `TIDEPOOL_UI_DIR` | |
 //! | --- | --- |
-//! | not set | npm builds the page in the output folder of this build. Without npm, or if that fails, cargo warns and there is no page |
-//! | a folder | the output of `node build.mjs` in it is used; the build fails if that is not a page |
+//! | not set | npm builds the page in this build's output folder. Without npm, or if npm fails, cargo warns and there is no page |
+//! | a folder | the output of `node build.mjs` in this folder is used; the build fails if it is not a page |
 //! | `off` | there is no page |
 //!
-//! Nothing is written beside the sources. npm installs packages again only if the lock file
+//! Nothing is written to the source folders. npm installs packages again only if the lock file has
 //! changed.
 
 #[path = "build/viewer.rs"]
@@ -25,7 +25,7 @@ const VARIABLE: &str = "TIDEPOOL_UI_DIR";
 /// Inputs of the page, relative to `js/ui`.
 const SOURCES: [&str; 6] =
     ["src", "build.mjs", "package.json", "package-lock.json", "tsconfig.json", ".npmrc"];
-/// Timeout of a command: npm waits long for a network that is not there.
+/// Timeout of a command, because npm waits long if there is no network.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
     let js = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../js");
     let sources = js.join("ui");
-    // Laid out as in the repository: the viewer is built from the folders beside the page's.
+    // The same layout as in the repository, because the viewer needs the neighbouring folders.
     let work = out_dir.join("js/ui");
     let mut is_built = false;
     let page = match std::env::var_os(VARIABLE) {
@@ -67,10 +67,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Builds the page with npm in the folder `work` and writes it to the folder `page`.
+/// Builds the page with npm in the folder `work`, with output to the folder `page`.
 fn build(sources: &Path, work: &Path, page: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(work)?;
-    // Sources that were deleted since the last build must not remain in the copy.
+    // The copy must not have sources that were deleted since the last build.
     remove(&work.join("src"))?;
     for source in SOURCES {
         copy(&sources.join(source), &work.join(source))?;
@@ -84,7 +84,7 @@ fn npm_ci(work: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
     let lock = fs::read(work.join("package-lock.json"))?;
     let installed = work.join("installed");
     if fs::read(&installed).ok().as_ref() != Some(&lock) {
-        // Removed first, so that an installation that fails halfway does not count as done.
+        // Removed first, so that a failed installation is not taken for complete.
         remove(&installed)?;
         let mut npm = Command::new("npm");
         npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
@@ -96,15 +96,15 @@ fn npm_ci(work: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs a command to its end, or until the deadline.
+/// Runs a command until it ends, or kills it at the deadline.
 fn run(command: &mut Command, name: &str) -> Result<(), Box<dyn Error>> {
     let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = started.map_err(|error| format!("{name} could not be started: {error}"))?;
-    // Read on a thread of its own: a child that fills the pipe would wait for ever.
+    // Read on another thread, because the child would block if the pipe were full.
     let stderr = child.stderr.take();
     let reader = std::thread::spawn(move || stderr.map(io::read_to_string));
     let Some(status) = wait(&mut child)? else {
-        // The thread is not joined: processes that the child started may hold its pipe open.
+        // The thread is not joined, because processes of the child may keep the pipe open.
         return Err(format!("{name} took longer than {} s", DEADLINE.as_secs()).into());
     };
     let text = reader.join().ok().flatten().and_then(Result::ok).unwrap_or_default();
@@ -120,7 +120,7 @@ fn wait(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
         }
         if begun.elapsed() > DEADLINE {
             child.kill()?;
-            // Without this call, the killed process would remain as a zombie.
+            // Otherwise the killed process would remain as a zombie.
             child.wait()?;
             return Ok(None);
         }
@@ -128,7 +128,7 @@ fn wait(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
     }
 }
 
-/// Lists the compressed files of a built page by their paths in it, without `.gz`.
+/// Lists the compressed files of a page by their paths in the page, without `.gz`.
 fn files_of(page: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut names = vec!["index.html".to_owned()];
     let assets = page.join("ui");
@@ -149,7 +149,7 @@ fn files_of(page: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// Returns the table of files as Rust source, or an empty one with the reason.
+/// Returns the table of files as Rust source. If there is no page, the table has the reason.
 fn table(page: &Result<(PathBuf, Vec<String>), String>) -> String {
     let (folder, files) = match page {
         Ok(page) => page,
@@ -162,10 +162,10 @@ fn table(page: &Result<(PathBuf, Vec<String>), String>) -> String {
     let mut text = "static FILES: &[File] = &[\n".to_owned();
     for name in files {
         let file = folder.join(format!("{name}.gz"));
-        // An error may be ignored here: `include_bytes!` fails on the same file.
+        // An error is ignored, because `include_bytes!` reports it for the same file.
         let hash = fs::read(&file).map(|bytes| fnv(&bytes)).unwrap_or_default();
         let path = if name == "index.html" { "" } else { name };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "    File {{ path: {path:?}, content_type: {:?}, etag: \"\\\"{hash:016x}\\\"\", gzip: include_bytes!({file:?}) }},",
@@ -192,7 +192,7 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// Returns the FNV-1a hash of 64 bits: nobody forges contents here, so no stronger hash is needed.
+/// Returns the 64-bit FNV-1a hash. Nobody forges the contents, so it need not be stronger.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

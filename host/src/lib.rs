@@ -1,15 +1,15 @@
 //! The program as a library: the configuration ([`config`]), the commands without a server
-//! ([`cli`]), the start of a server ([`program`]), and [`reload`]. The crates below own the flags,
-//! the configuration sections and the metrics of their features; this crate composes and wires
-//! them.
+//! ([`cli`]), the start of a server ([`program`]), and [`reload`]. Each feature is a crate below
+//! this crate, with its own flags, configuration sections and metrics. This crate connects the
+//! features.
 //!
 //! ```text
 //! tidepool-server ─▶ scraping ─▶ plugins ─▶ query ─▶ store ─▶ ship, runtime, protocol ─▶ disk
 //!        └─────────▶ forward ──────────────────────────┘           lifecycle, telemetry
 //! ```
 //!
-//! Invariant: no crate below reads flags or configuration files, except the sections that it owns;
-//! only this crate starts one feature because of another.
+//! Invariants: the crates below do not read flags or configuration files, except for the sections
+//! that they own; only this crate starts a feature on behalf of another feature.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

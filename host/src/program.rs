@@ -1,4 +1,4 @@
-//! The `tidepool` program: wires the features, then waits for the stop signal.
+//! The `tidepool` program: starts and connects the features, then waits for the stop signal.
 
 use crate::cli;
 use crate::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
@@ -31,13 +31,13 @@ use tidepool_telemetry::{self as telemetry, LogLevel};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 
-/// Longest wait for threads that read files, once everything else has ended.
+/// Maximum wait for threads that read files, after everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// Runs the command line's command with this image of the engine, and returns the exit code.
+/// Runs the command of the command line with this image of the engine; returns the exit code.
 pub fn run(engine: Image) -> ExitCode {
     engine.install();
-    // Before any other thread starts, as the allocator's settings require.
+    // The allocator's settings must be made before any other thread starts.
     resident::give_back_large();
     let source = ConfigSource::new(std::env::args_os());
     let (config, settings) = match source.read() {
@@ -46,7 +46,7 @@ pub fn run(engine: Image) -> ExitCode {
         // Clap prints help to standard output and errors to standard error.
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => {
-            // If standard error is closed, the exit code still tells.
+            // If standard error is closed, the exit code still shows the failure.
             let _ = writeln!(std::io::stderr(), "error: {error}");
             return ExitCode::from(2);
         }
@@ -60,7 +60,7 @@ pub fn run(engine: Image) -> ExitCode {
         }
     };
     let served = runtime.block_on(serve(config, source, settings, log_level));
-    // A thread that reads a file on a dead mount may never end.
+    // Limited, because a thread that reads a file on a dead mount may never end.
     runtime.shutdown_timeout(LAST_WAIT);
     match served {
         Ok(()) => ExitCode::SUCCESS,
@@ -71,9 +71,9 @@ pub fn run(engine: Image) -> ExitCode {
     }
 }
 
-/// Makes the runtime of the network. It has half as many threads as processors, because the
-/// engine's own threads need the others. A request wakes every thread in turn, which costs more
-/// than a small answer.
+/// Creates the network runtime with half as many threads as processors, because the engine's
+/// threads need the other processors. More threads would be woken in turn by each request, which
+/// costs more than a small response.
 fn network_runtime() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads((processors() / 2).max(1)).enable_all().build()
 }
@@ -84,7 +84,7 @@ async fn serve(
     settings: Settings,
     log_level: LogLevel,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    // Before anything opens files: blocks and connections may need more than the soft limit.
+    // Raised before files are opened: blocks and connections may exceed the soft limit.
     let open_files_max = open_files::raise_limit();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -99,7 +99,7 @@ async fn serve(
     let (labels, block_duration) = (&config.http.external_labels, config.store.block_duration);
     let shipper = config.ship.map(|ship| Shipper::open(ship, labels.clone(), block_duration));
     let shipper = shipper.transpose()?;
-    // Before the slow part of the start, so that a stop during the replay is clean.
+    // Installed before the slow part of the start, so that a stop during the replay is clean.
     let shutdown = Shutdown::on_signals()?;
     let supervisor = Supervisor::from_environment();
     let (reload, requests) = ReloadHandle::new();
@@ -108,12 +108,12 @@ async fn serve(
     if let Some(every) = config.reload_interval {
         files.clone().watch(reload.clone(), every, shutdown.clone());
     }
-    // Before the data directory is created: if the address is in use, nothing is left behind.
+    // Bound before the data directory is created: if the address is in use, none is created.
     let listener = config.http.listen.bind().await?;
     let forwarding = Forwarding::open(config.forward, &config.store.data_dir)?;
     let external_labels = config.http.external_labels.clone();
     let data_dir = config.store.data_dir.clone();
-    // Replay runs on its own thread from here; until it ends, requests are answered 503.
+    // Starts the replay on another thread. Until it ends, requests are answered with 503.
     let (store, mut threads) = Store::open(config.store)?;
     let queries = Queries::open(&store, config.queries);
     let plugins = open_plugins(config.plugins, &queries)?;
@@ -121,7 +121,7 @@ async fn serve(
     let scraping =
         Scraping::start(&config.scrape, intake, &external_labels, &data_dir, shutdown.clone());
     let (scraping, scrapes) = scraping.await?;
-    // A watch channel, so that a reload replaces the settings of later requests.
+    // A watch channel, with which a reload replaces the settings for later requests.
     let (live, current) = watch::channel(Live { http: Arc::new(config.http), access });
     let server = ServerConfig {
         store: store.clone(),
@@ -133,7 +133,7 @@ async fn serve(
         live: current,
         reload,
     };
-    // Threads that send start after the server has been made, whose failure leaves none behind.
+    // Shipping and forwarding start after the server was created, which may fail.
     let started = Server::new(listener, server).and_then(|server| {
         let spawn = |shipper: Shipper| shipper.spawn(store.data(), clean(&store), shutdown.clone());
         let forwarding = forwarding.spawn(&store, &external_labels, &shutdown);
@@ -145,7 +145,7 @@ async fn serve(
         Ok((server, shipping, forwarding)) => {
             tracing::info!(address = %server.address(), "listening");
             let started = store.clone();
-            // After the replay, the code of the start is not needed any more.
+            // After the replay, the memory of code that only the start needs can be freed.
             tokio::spawn(resident::give_back_start(move || started.is_ready(), Image::carried()));
             let followed = supervisor.clone().follow(store.clone(), shutdown.clone());
             tokio::spawn(followed);
@@ -164,10 +164,10 @@ async fn serve(
                 supervisor,
             };
             tokio::spawn(reloader.run(requests));
-            // Nothing can replace a failed thread of the store, so that ends the program too.
+            // A failed thread of the store cannot be replaced, so the program ends.
             tokio::select! {
                 () = server.run(shutdown) => {
-                    // Scrapes end before the store closes, so that their last samples are stored.
+                    // Scrapes end before the store, so that their last samples are stored.
                     if let Err(error) = scrapes.await {
                         tracing::error!(%error, "scraping panicked");
                     }
@@ -179,7 +179,7 @@ async fn serve(
         }
         Err(error) => Err(error.into()),
     };
-    // Joined on a thread that may block, because the network runtime must go on meanwhile.
+    // Joined on a blocking thread, because the network runtime must continue meanwhile.
     let closed = tokio::task::spawn_blocking(move || {
         if ship_thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that ships blocks panicked");
@@ -187,12 +187,12 @@ async fn serve(
         if let Some(threads) = forward_threads {
             threads.join();
         }
-        // Queries end before the store, which they read.
+        // Queries end before the store, because they read from it.
         queries.close();
         store.close(threads)
     })
     .await?;
-    // `served` is returned first and would hide this error.
+    // Logged here, because `served` is returned first and would hide this error.
     if let (Err(_), Err(error)) = (&served, &closed) {
         tracing::error!(%error, "could not stop cleanly");
     }
@@ -202,7 +202,7 @@ async fn serve(
     Ok(())
 }
 
-/// Starts to load plugins. Writes that need a plugin are refused until it is loaded.
+/// Starts the loading of plugins. Writes that need a plugin are refused until it is loaded.
 fn open_plugins(config: PluginsConfig, queries: &Queries) -> Result<Option<Plugins>, String> {
     if config.directory.is_none() {
         return Ok(None);
@@ -210,7 +210,7 @@ fn open_plugins(config: PluginsConfig, queries: &Queries) -> Result<Option<Plugi
     Plugins::open(config, queries, Handle::current()).map(Some)
 }
 
-/// Returns the function by which shipping has blocks rewritten without their deleted samples.
+/// Returns the function with which shipping asks for blocks without deleted samples.
 fn clean(store: &Store) -> CleanTombstones {
     let store = store.clone();
     Arc::new(move || {

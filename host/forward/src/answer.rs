@@ -1,4 +1,4 @@
-//! The meaning of a receiver's answer for the request that it answers.
+//! Decides what a receiver's answer means for the rows of its request.
 //!
 //! Source: Remote-Write 2.0 specification, sections "Response" and "Retries & Backoff".
 
@@ -26,23 +26,23 @@ pub struct Counts {
 /// Meaning of an answer for its request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The receiver stored the request, or as much of it as `written` says.
+    /// The receiver stored the rows that `written` counts.
     Delivered { written: Counts },
-    /// The receiver will not store the request, except for `written`.
+    /// The receiver will not store the rows, except for those that `written` counts.
     Refused { why: String, written: Counts },
-    /// The receiver does not know messages of this version.
+    /// The receiver does not accept messages of this version.
     UnknownVersion,
-    /// The receiver or the network may do better at a retry.
+    /// A retry may succeed, because the failure of receiver or network may pass.
     Again { why: String, after: Option<Duration> },
 }
 
-/// Facts about a request and its receiver that decide on the meaning of an answer.
+/// The request and earlier experience with its receiver, which decide on an answer's meaning.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
     pub version: RemoteWriteVersion,
     pub sent: Counts,
     pub retry_on_429: RetryOn429,
-    /// Whether the receiver has returned counts for 2.0 before.
+    /// Whether the receiver has ever returned the counts that 2.0 defines.
     pub has_counted: bool,
 }
 
@@ -51,7 +51,7 @@ impl Counts {
         *self == Counts::default()
     }
 
-    /// Returns these counts without the others.
+    /// Returns these counts minus `other`.
     pub fn without(&self, other: &Counts) -> Counts {
         Counts {
             samples: self.samples.saturating_sub(other.samples),
@@ -72,7 +72,7 @@ impl Counts {
 pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
     let Answer { status, headers, text } = answer;
     let is_v2 = asked.version == RemoteWriteVersion::V2;
-    // The counts are defined for 2.0 alone.
+    // Only 2.0 defines the counts.
     let written = written(headers).filter(|_| is_v2);
     let why = || format!("{status}: {}", text.trim());
     if status.is_success() {
@@ -83,7 +83,7 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
                 Meaning::Refused { why, written }
             }
             Some(written) => Meaning::Delivered { written: written.at_most(&asked.sent) },
-            // A server that answers with a page has stored nothing.
+            // A server that answers with a web page is no receiver, so nothing was stored.
             None if is_page(answer) => {
                 let why = format!(
                     "{status} with a page of HTML, as from a gateway or a login: no receiver of \
@@ -98,8 +98,8 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
                 );
                 Meaning::Again { why, after: retry_after(headers) }
             }
-            // As the specification asks: a receiver of 1.0 that ignores the content type has taken
-            // it for a message of 1.0, in which it is empty.
+            // The specification asks for the fallback to 1.0 here: a 1.0 receiver that ignores the
+            // content type parses a message of 2.0 as an empty message of 1.0.
             None if is_v2 => Meaning::UnknownVersion,
             None => Meaning::Delivered { written: asked.sent },
         };
@@ -111,12 +111,12 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
     if status.is_redirection() {
         let to = headers.get(LOCATION).map(|to| String::from_utf8_lossy(to.as_bytes()));
         let to = to.map(|to| format!(" (to {})", shown_text(&to))).unwrap_or_default();
-        // A redirected request was not stored. Redirects may pass, such as the one to the login
-        // page of a network gate.
+        // A redirected request was not stored. The redirect may be temporary, such as to the login
+        // page of a network gate, so the request is retried.
         let why = format!("{status}: redirects are not followed{to}; name the receiver's own URL");
         return Meaning::Again { why, after: retry_after(headers) };
     }
-    // The specification demands retries after 5xx, and leaves them open after 429.
+    // The specification demands retries after 5xx, and leaves retries after 429 to the sender.
     let is_cured_by_time = match *status {
         StatusCode::TOO_MANY_REQUESTS => match asked.retry_on_429 {
             RetryOn429::Always => true,
@@ -134,7 +134,7 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
     }
 }
 
-/// Returns the counts that a 2.0 receiver has written; `None` if the answer has none.
+/// Returns the counts that a 2.0 receiver reports as written; `None` without count headers.
 fn written(headers: &HeaderMap) -> Option<Counts> {
     let count = |kind: &str| {
         let name = format!("x-prometheus-remote-write-{kind}-written");
@@ -153,7 +153,7 @@ fn is_page(answer: &Answer) -> bool {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().trim_start().to_ascii_lowercase();
     let text = answer.text.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
-    // The content type alone says little: it is the default of some servers.
+    // The content type alone proves little: some servers send `text/html` by default.
     let says_html = kind.starts_with("text/html") || kind.starts_with("application/xhtml");
     text.starts_with("<!doctype html")
         || text.starts_with("<html")

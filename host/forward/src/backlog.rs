@@ -1,4 +1,4 @@
-//! Reads samples that the logs no longer have from blocks and head, window by window, oldest first.
+//! Reads samples that are no longer in the WAL from blocks and head, oldest time window first.
 
 use super::ForwardError;
 use super::tail::Feeding;
@@ -9,10 +9,10 @@ use tidepool_store::{ReadFormat, ReadPart, ReadQuery, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
-/// Maximum wait for the store, so that live samples are not delayed.
+/// Maximum wait for the next part of a read, so that live samples are not delayed.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Time for which queues may be full before the read of the store is ended.
+/// Duration of full queues after which the read of the store is closed.
 const STUCK: Duration = Duration::from_secs(1);
 
 /// A store window that is being read.
@@ -20,13 +20,13 @@ pub(super) struct Window {
     start_ms: i64,
     parts: Option<Receiver<Result<ReadPart, StoreError>>>,
     part: Bytes,
-    /// Whether the store has given all parts.
+    /// Whether the store has returned all parts.
     has_ended: bool,
-    /// Moment since which queues are full.
+    /// Time since which the queues have been full.
     stuck: Option<Instant>,
 }
 
-/// Limits the samples taken in a second.
+/// Limits the number of samples that are read from the store in a second.
 pub(super) struct Pace {
     per_second: u64,
     room: f64,
@@ -38,13 +38,13 @@ impl Pace {
         Pace { per_second, room: 0.0, looked: Instant::now() }
     }
 
-    /// Returns whether more may be taken now.
+    /// Returns whether the limit allows more samples now.
     pub fn has_room(&mut self) -> bool {
         if self.per_second == 0 {
             return true;
         }
         let rate = self.per_second as f64;
-        // A pause saves up the samples of one second at most.
+        // After a pause, the unused allowance is at most that of one second.
         self.room = (self.room + self.looked.elapsed().as_secs_f64() * rate).min(rate);
         self.looked = Instant::now();
         self.room > 0.0
@@ -56,7 +56,7 @@ impl Pace {
 }
 
 impl Window {
-    /// Opens a window, or the same one again: rows that were taken of it are passed over.
+    /// Opens or reopens a window. After reopening, the engine skips rows that it has queued before.
     pub fn open(
         store: &Store,
         runtime: &Handle,
@@ -74,17 +74,17 @@ impl Window {
         self.start_ms
     }
 
-    /// Returns whether queues have been full for long.
+    /// Returns whether the queues have been full for longer than `STUCK`.
     pub fn is_stuck(&self) -> bool {
         self.stuck.is_some_and(|since| since.elapsed() > STUCK)
     }
 
-    /// Returns whether all of the window is in queues or delivered.
+    /// Returns whether all rows of the window have been queued.
     pub fn has_ended(&self) -> bool {
         self.has_ended && self.part.is_empty()
     }
 
-    /// Takes the next part; returns its rows, or `None` if there was nothing to do.
+    /// Queues rows of the next part; returns their number, or `None` if no row could be queued.
     pub fn step(
         &mut self,
         to: &mut Feeding<'_>,
@@ -109,10 +109,10 @@ impl Window {
             }
         }
         let fed = to.destination.feed_store(&self.part, to.capacity)?;
-        // Clamped, as every number of the guest: advancing beyond the end would panic.
+        // Clamped, as every number that the guest returns: advancing beyond the end would panic.
         self.part.advance((fed.bytes as usize).min(self.part.len()));
         to.resharding.came_in(fed.rows);
-        // A part of which some rows found room is no sign of being stuck.
+        // The queues are not stuck as long as they have room for some rows of each part.
         if fed.bytes == 0 && fed.is_full {
             self.stuck.get_or_insert_with(Instant::now);
             return Ok(None);

@@ -7,13 +7,13 @@ use hyper::{Method, StatusCode};
 use std::time::Duration;
 use tidepool_client::{Ask, ClientError};
 
-/// Bytes of an error's text that are read and shown, as upstream does it.
+/// Maximum bytes of an error's text that are read and shown, as in upstream.
 const TEXT_BYTES_MAX: usize = 256;
 
-/// Largest answer that is read to its end, so that its connection can be used again.
+/// Answers up to this size are read to their end, so that the connection can be reused.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Maximum wait for an answer's text once its head is there.
+/// Maximum wait for an answer's text after its headers.
 const TEXT_WAIT: Duration = Duration::from_secs(5);
 
 const VERSION: HeaderName = HeaderName::from_static("x-prometheus-remote-write-version");
@@ -34,12 +34,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Reads all files that the configuration names, so that errors in them appear when it is
-    /// loaded, not with each request. Does not connect.
+    /// Reads all files that the configuration names, so that their errors appear when the
+    /// configuration is loaded, not with each request. Does not connect.
     pub fn open(config: &DestinationConfig) -> Result<Client, ClientError> {
         let client = tidepool_client::Client::open(&config.http)?;
         let client = Client { client, config: config.clone() };
-        // An error of this request would come with each request.
+        // Built once as a check: an error in building one request would recur with every request.
         let ask = client.ask(Bytes::new(), "application/x-protobuf", "0.1.0", 0);
         client.client.check(&ask)?;
         Ok(client)
@@ -68,7 +68,7 @@ impl Client {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("snappy"));
         headers.insert(VERSION, HeaderValue::from_static(version));
-        // As upstream does: the first attempt has no such header.
+        // As in upstream, the first attempt does not carry this header.
         if attempt > 0 {
             headers.insert(RETRY_ATTEMPT, HeaderValue::from(attempt));
         }
@@ -86,13 +86,13 @@ impl Client {
     }
 }
 
-/// Reads an answer. Its status counts even if its text does not come.
+/// Reads an answer. Its status is returned even if its text does not arrive.
 async fn read(mut answer: tidepool_client::Answer) -> Answer {
     let mut begin = Vec::new();
     let read = tokio::time::timeout(TEXT_WAIT, read_text(&mut answer, &mut begin)).await;
     let mut text = String::from_utf8_lossy(&begin).into_owned();
     match read {
-        // A long answer is cut on purpose; its beginning is enough.
+        // Cut on purpose: the beginning of a long answer is enough.
         Ok(Ok(()) | Err(ClientError::TooLarge { .. })) => {}
         Ok(Err(ClientError::Timeout(_))) | Err(_) => {
             text.push_str(" (the rest of the answer did not come)");
@@ -108,7 +108,7 @@ async fn read_text(
     begin: &mut Vec<u8>,
 ) -> Result<(), ClientError> {
     while let Some(data) = answer.chunk().await? {
-        // The rest is read but not kept, so that the connection can be used again.
+        // The rest is read but not kept, so that the connection can be reused.
         let wanted = TEXT_BYTES_MAX.saturating_sub(begin.len());
         begin.extend_from_slice(data.get(..wanted.min(data.len())).unwrap_or_default());
     }

@@ -1,14 +1,14 @@
-//! Delivers to one destination until something fails: reads, hands requests to senders, and writes
-//! the position after each answer. Waits only for the engine and its own files.
+//! Delivers samples to one destination until a failure: reads the logs, hands requests to senders,
+//! and writes the position after each answer. Waits only for the engine and its own files.
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | [`Reader`] | the tails of both logs, the window of the backlog that is read from the store |
-//! | [`Dispatcher`] | shards, requests that are on their way, their answers |
-//! | [`Housekeeper`] | what is done once a second: figures, limits, the number of shards |
-//! | [`PositionWriter`] | the file of the position, how far delivery has come |
+//! | [`Reader`] | the tails of both logs, and the time window of the store that is being read |
+//! | [`Dispatcher`] | shards, requests without an answer yet, and the effects of answers |
+//! | [`Housekeeper`] | the work of each second: figures, limits, the number of shards |
+//! | [`PositionWriter`] | the file of the position up to which samples are delivered |
 //!
-//! The parts know each other only as arguments; [`Shared`] has the state that all of them use.
+//! The parts know each other only as arguments; [`Shared`] has the state that all parts use.
 
 use super::ForwardError;
 use super::dispatcher::Dispatcher;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidepool_runtime::Destination;
 
-/// One delivery run: it ends with the process, or with its instance.
+/// One delivery run: it ends with the process, with its engine instance, or with an error.
 pub(super) struct Delivery<'w> {
     shared: Shared<'w>,
     reader: Reader,
@@ -61,34 +61,35 @@ impl<'w> Delivery<'w> {
         })
     }
 
-    /// Works until it is time to stop.
+    /// Works until the process or the destination is stopped.
     pub fn work(&mut self) -> Result<(), ForwardError> {
         let Delivery { shared, reader, dispatcher, housekeeper } = self;
         housekeeper.begin(shared, reader)?;
         shared.write_position(false)?;
         loop {
-            // Answers come first: they free room in the queues for rows that are read next.
+            // Answers are handled first: they free room in the queues for further rows.
             let mut has_done = dispatcher.take_answers(shared, Duration::ZERO)?;
-            // Waiting rows belong to the shards before the change, so none are read meanwhile.
+            // Queued rows belong to the old shards. No row is read until they are sent.
             let is_resharding = housekeeper.is_resharding();
             if !is_resharding {
                 has_done |= reader.read(shared)?;
             }
             has_done |= dispatcher.send(shared, is_resharding || reader.has_ended_window())?;
             housekeeper.tidy_if_due(shared, reader, dispatcher)?;
-            // An idle run waits for answers, but looks at the log again soon.
+            // An idle run waits for answers, but only until its next look at the log.
             if !has_done {
                 dispatcher.take_answers(shared, LOOK_EVERY)?;
             }
             if shared.parts.is_stopping_within(Duration::ZERO) {
-                // A request that is answered now is not sent again after the next start.
+                // The position of a request that is answered now is written, so that it is not sent
+                // again.
                 dispatcher.await_answers(shared)?;
                 return shared.position.end(&mut shared.destination);
             }
         }
     }
 
-    /// Returns the position for the next run; `None` if the instance has ended.
+    /// Returns the position for the next run; `None` if the engine instance has failed.
     pub fn last_position(&mut self) -> Option<Position> {
         let Shared { destination, position, .. } = &mut self.shared;
         let shards = destination.positions().ok()?;

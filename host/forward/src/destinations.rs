@@ -1,4 +1,4 @@
-//! All destinations: their positions at the start, a thread for each, and the changes by a new
+//! Manages all destinations: their positions at the start, a thread for each, and changes of the
 //! configuration.
 
 use super::ForwardError;
@@ -23,14 +23,14 @@ use tidepool_runtime::{CallError, Destination, Label, Place};
 use tidepool_store::Store;
 use tokio::runtime::Handle;
 
-/// All destinations, before there is a store to read.
+/// All destinations, prepared before the store is opened.
 pub struct Forwarding {
     prepared: Vec<Prepared>,
     config: ForwardConfig,
     figures: ForwardFigures,
 }
 
-/// A destination that can be started.
+/// A destination that is ready to be started.
 struct Prepared {
     config: DestinationConfig,
     client: Client,
@@ -54,7 +54,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     running: Vec<Running>,
-    /// Number of the next destination.
+    /// Number that the next destination gets.
     next: u64,
     has_ended: bool,
 }
@@ -77,15 +77,15 @@ struct Stopped {
     thread: JoinHandle<Option<DeliveryState>>,
 }
 
-/// A destination whose thread waits for its first position.
+/// A destination whose thread waits for the position at which delivery starts.
 struct Waiting {
     running: Running,
     start: Sender<Start>,
 }
 
 impl Forwarding {
-    /// Reads the positions. A new destination begins with samples written from now on, so this
-    /// comes before the store is opened, with which a new segment begins.
+    /// Reads the positions. A new destination starts at the end of the log. The end is read before
+    /// the store is opened, because opening starts a new segment.
     pub fn open(config: ForwardConfig, data_dir: &Path) -> Result<Forwarding, ForwardError> {
         let dir = data_dir.join(FORWARD_DIR);
         let mut prepared = Vec::new();
@@ -103,12 +103,12 @@ impl Forwarding {
         Ok(Forwarding { prepared, config, figures: ForwardFigures::default() })
     }
 
-    /// Returns the figures of the destinations, once they are started.
+    /// Returns the figures of the destinations. They are empty until `spawn`.
     pub fn figures(&self) -> ForwardFigures {
         self.figures.clone()
     }
 
-    /// Starts the threads, which end at the stop signal.
+    /// Starts a thread for each destination. The threads end at the stop signal.
     pub fn spawn(
         self,
         store: &Store,
@@ -130,12 +130,12 @@ impl Forwarding {
         let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = labels_of(labels);
         for Prepared { config, client, stand } in prepared {
-            // A configuration that the engine refuses must end the start, not the thread.
+            // Checked here, so that a configuration that the engine refuses fails the start.
             shared.try_out(&config, &labels)?;
             let waiting = shared.spawn(&mut state, &config, client, &labels)?;
             shared.start(&mut state, waiting, stand);
         }
-        // Only now: a start that fails leaves all positions as they were.
+        // Dropped last: a start that fails leaves all positions as they were.
         shared.drop_others(&config);
         if state.running.is_empty() {
             shared.hold_nothing();
@@ -147,10 +147,10 @@ impl Forwarding {
 }
 
 impl Destinations {
-    /// Changes the destinations to those of a configuration, and returns whether any has changed.
-    /// An unchanged one goes on; a changed one goes on from its position; a new one begins with
-    /// samples written from now on; a removed one is dropped. Nothing changes if a new one cannot
-    /// be used.
+    /// Applies a new configuration, and returns whether any destination has changed. An unchanged
+    /// destination is left running, a changed one continues from its position, a new one starts at
+    /// the end of the log, and a removed one is dropped. Nothing changes if a new destination is
+    /// unusable.
     pub fn reload(
         &self,
         config: &ForwardConfig,
@@ -172,7 +172,7 @@ impl Destinations {
         let ready = shared.prepare(&mut state, &wanted, &labels).inspect_err(|_| {
             shared.drop_others_than(&state);
         })?;
-        // From here on nothing can fail, so destinations may end.
+        // Nothing can fail from here on, so running destinations may be stopped.
         shared.needs.set_log_bytes_max(config.log_bytes_max);
         let all = std::mem::take(&mut state.running);
         let (same, gone): (Vec<_>, Vec<_>) = all.into_iter().partition(stays);
@@ -199,8 +199,8 @@ impl Destinations {
 }
 
 impl Shared {
-    /// Does everything that can fail while running destinations go on: makes a thread for each
-    /// wanted one, and opens the position of a new one.
+    /// Does everything that can fail while the current destinations still run: makes a thread for
+    /// each wanted destination, and opens the position of each new destination.
     fn prepare(
         &self,
         state: &mut State,
@@ -216,7 +216,7 @@ impl Shared {
             let stand = match is_new {
                 false => None,
                 true => {
-                    // First, so that no segment after the end of the log is deleted.
+                    // Turned on first, so that no segment after the end is deleted meanwhile.
                     data.holding().turn_on();
                     let now = || {
                         let end = |log| end_of(data, log).map_err(io::Error::other);
@@ -244,7 +244,7 @@ impl Shared {
         })
     }
 
-    /// Makes a thread that does nothing yet.
+    /// Makes a thread that waits for the position at which delivery starts.
     fn spawn(
         &self,
         state: &mut State,
@@ -269,7 +269,7 @@ impl Shared {
         };
         let (start, started) = channel();
         let thread = std::thread::Builder::new().name(format!("forward-{number}"));
-        // A thread that never gets a start ends when the sender is dropped.
+        // A thread that is never given a position ends when the sender is dropped.
         let thread = thread.spawn(move || run(parts, client, started.recv().ok()?));
         let running = Running {
             number,
@@ -287,12 +287,12 @@ impl Shared {
     fn start(&self, state: &mut State, waiting: Waiting, stand: DeliveryState) {
         let Waiting { running, start } = waiting;
         self.needs.add(running.number, segments(&stand.position.shards));
-        // The thread waits for nothing else.
+        // The send fails only if the thread has ended; then nobody needs the position.
         let _ = start.send(Start::At(Box::new(stand)));
         state.running.push(running);
     }
 
-    /// Ends some destinations and starts others, each from the position of its ended namesake.
+    /// Stops `gone` and starts `ready`; a changed destination continues at its old position.
     fn replace(
         &self,
         state: &mut State,
@@ -307,19 +307,19 @@ impl Shared {
                 (Some(stand), _) => self.start(state, waiting, stand),
                 (None, Some(Stopped { number, thread, .. })) => {
                     let Waiting { running, start } = waiting;
-                    // Keeps the segments until the position of the ended one is known.
+                    // Keeps these segments until the position of the stopped destination is known.
                     self.needs.add_as(running.number, number);
                     let _ = start.send(Start::Behind(thread, number));
                     state.running.push(running);
                 }
-                // A position is missing only if a changed destination of this name runs.
+                // Unreachable: `prepare` omits the position only of a running destination.
                 (None, None) => {}
             }
         }
         for Stopped { number, name: remote_name, figures, thread } in gone {
             let samples = figures.pending.load(Relaxed) + figures.gap_rows.load(Relaxed);
             tracing::info!(remote_name, samples, "forwarding to a removed destination stopped");
-            // Ended first: a running thread would record its needs again.
+            // Joined first: a running thread would record its needs again.
             join(thread);
             self.drop_destination(number);
         }
@@ -331,7 +331,7 @@ impl Shared {
         }
     }
 
-    /// Removes the positions of destinations that are not configured, and counts them. A failure is
+    /// Removes and counts the positions of destinations that are not configured. A failure is
     /// retried at the next start.
     fn drop_others(&self, config: &ForwardConfig) {
         let dir = self.store.data().path().join(FORWARD_DIR);
@@ -353,7 +353,7 @@ impl Shared {
         }
     }
 
-    /// Removes files that were made for destinations which could not be started.
+    /// Removes position files of new destinations that could not be started.
     fn drop_others_than(&self, state: &State) {
         let destinations = state.running.iter().map(|running| running.config.clone()).collect();
         let config = ForwardConfig { destinations, ..ForwardConfig::default() };
@@ -366,7 +366,7 @@ impl Shared {
         }
     }
 
-    /// Deletes the kept segments, and keeps no more: no destination reads them.
+    /// Deletes the segments kept for forwarding, and stops keeping segments: nobody reads them.
     fn hold_nothing(&self) {
         self.store.data().holding().turn_off();
         if let Err(error) = HeldSegments::open(self.store.data()).clear() {
@@ -374,7 +374,7 @@ impl Shared {
         }
     }
 
-    /// Shows the figures in the configuration's order.
+    /// Publishes the figures in the order of the configuration.
     fn show(&self, state: &State, config: &ForwardConfig) {
         let of = |config: &DestinationConfig| {
             let mut running = state.running.iter();
@@ -386,7 +386,7 @@ impl Shared {
 }
 
 impl Running {
-    /// Returns whether the destination has this configuration, and files as they were.
+    /// Returns whether configuration, external labels and named files are all unchanged.
     fn is_as(&self, config: &DestinationConfig, labels: &[Label]) -> bool {
         let labels_of =
             |labels: &[Label]| labels.iter().map(|l| (l.name.clone(), l.value.clone())).collect();
@@ -403,7 +403,7 @@ impl Running {
     }
 }
 
-/// Opens the position of an earlier run, or makes one where `now` says.
+/// Opens the position of an earlier run, or makes one at the ends of the two logs from `now`.
 fn open_stand(
     config: &DestinationConfig,
     dir: &Path,
@@ -416,7 +416,7 @@ fn open_stand(
         None => {
             let (in_order, out_of_order) = now().map_err(failed)?;
             let position = Position::at(in_order, out_of_order, config.queue.min_shards);
-            // Durable at once: after a crash the destination must not begin later.
+            // Synced at once: after a crash, a later start position would skip samples.
             let written = file.write(&position.shards, None, None).and_then(|()| file.sync());
             written.map_err(failed)?;
             position
@@ -439,7 +439,7 @@ fn names(config: &ForwardConfig) -> Vec<&str> {
     config.destinations.iter().map(|config| config.name.as_str()).collect()
 }
 
-/// Returns the number of the next run's first segment in a log.
+/// Returns the number of the segment that opening the store will start in a log.
 fn next_segment(dir: &Path) -> io::Result<u32> {
     let entries = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -1,4 +1,4 @@
-//! A run's dispatcher: requests of shards, the effects of their answers, and metadata.
+//! The dispatcher of a delivery run: makes requests of queued rows, and applies their answers.
 
 use super::ForwardError;
 use super::answer::Counts;
@@ -16,17 +16,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-/// Maximum wait at the end for requests that are on their way.
+/// Maximum wait for unanswered requests when the run is stopped.
 const END_WAIT: Duration = Duration::from_secs(3);
 
-/// Sends the rows in the engine's queues, one request of each shard at a time.
+/// Sends the rows in the engine's queues, the shards. Each has at most one request at a time.
 pub(super) struct Dispatcher<'w> {
     sender: &'w Arc<Sender>,
     version: &'w mut Negotiated,
     shards: Vec<Shard>,
-    /// One answer for each request. None may be lost: its shard would wait for ever.
+    /// Outcome of each request. Each must arrive, or its shard would wait for ever.
     answers: (mpsc::Sender<Answered>, Receiver<Answered>),
-    /// Whether no request begins, and none is retried.
+    /// Whether requests are recalled: no new request, and no retry of a failed attempt.
     is_recalling: watch::Sender<bool>,
     delivered: Option<Instant>,
     metadata_sent: Option<Instant>,
@@ -37,18 +37,18 @@ pub(super) struct Dispatcher<'w> {
 #[derive(Default)]
 struct Shard {
     on_its_way: Option<OnItsWay>,
-    /// Moment since which rows wait without a request.
+    /// Time since which queued rows wait for a request.
     since: Option<Instant>,
-    /// Whether the rows that were taken last are to be taken again, at once.
+    /// Whether the rows taken last must be taken again at once.
     is_again: bool,
 }
 
-/// A request that is on its way.
+/// A request that has no outcome yet.
 struct OnItsWay {
     task: JoinHandle<()>,
     version: RemoteWriteVersion,
     rows: u64,
-    /// Rows taken with these that are too old to be sent.
+    /// Rows that were taken with this request but left out because they are too old.
     too_old: u64,
     newest_ms: i64,
 }
@@ -79,40 +79,39 @@ impl<'w> Dispatcher<'w> {
         self.shards.len() as u32
     }
 
-    /// Returns whether no request is on its way.
+    /// Returns whether no request is waiting for an outcome.
     pub fn is_idle(&self) -> bool {
         self.shards.iter().all(|shard| shard.on_its_way.is_none())
     }
 
-    /// Returns whether a request was delivered within this time.
+    /// Returns whether a request was delivered within the last `time`.
     pub fn has_delivered_within(&self, time: Duration) -> bool {
         self.delivered.is_some_and(|at| at.elapsed() < time)
     }
 
-    /// Replaces the shards, none of which may have a request on its way.
+    /// Replaces the shards. No old shard may have an unanswered request.
     pub fn replace_shards(&mut self, shards: u32) {
         self.shards = (0..shards).map(|_| Shard::default()).collect();
     }
 
-    /// Begins and retries no request until [`Dispatcher::go_on`]; returns whether none is on its
-    /// way any more, which takes no longer than a request may. Then each row is either delivered or
-    /// in its queue.
+    /// Stops new requests and retries until [`Dispatcher::go_on`]; returns whether all requests
+    /// have ended, which takes no longer than one request may. After that each row is either
+    /// delivered or still in its queue.
     pub fn recall(&self) -> bool {
         self.is_recalling.send_replace(true);
         self.is_idle()
     }
 
-    /// Returns whether requests are recalled.
     pub fn is_recalling(&self) -> bool {
         *self.is_recalling.borrow()
     }
 
-    /// Ends a recall: waiting rows are sent again.
+    /// Ends a recall, so that queued rows are sent again.
     pub fn go_on(&self) {
         self.is_recalling.send_replace(false);
     }
 
-    /// Waits a limited time for requests that are on their way.
+    /// Waits up to `END_WAIT` for the outcomes of requests.
     pub fn await_answers(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
         let until = Instant::now() + END_WAIT;
         while !self.is_idle() {
@@ -124,7 +123,7 @@ impl<'w> Dispatcher<'w> {
         Ok(())
     }
 
-    /// Handles answers, the first within this time; returns whether there were any.
+    /// Handles outcomes, waiting up to `wait` for the first; returns whether any was handled.
     pub fn take_answers(
         &mut self,
         shared: &mut Shared<'_>,
@@ -141,7 +140,7 @@ impl<'w> Dispatcher<'w> {
             next = self.answers.1.try_recv().ok();
             let Some(shard) = self.shards.get_mut(shard_number as usize) else { continue };
             let Some(sent) = shard.on_its_way.take() else { continue };
-            // Rows behind these wait for a full request from now on.
+            // The next rows of the shard start a new wait for a full request.
             shard.since = Some(Instant::now());
             match outcome {
                 Outcome::Delivered(took) => {
@@ -164,7 +163,7 @@ impl<'w> Dispatcher<'w> {
                              trying 2.0 again every five minutes"
                         );
                     }
-                    // The rows are still in their queue, and are taken again as 1.0.
+                    // The rows are still in their queue, and are taken again as a message of 1.0.
                     shard.is_again = true;
                     continue;
                 }
@@ -177,15 +176,15 @@ impl<'w> Dispatcher<'w> {
             shared.destination.done(shard_number)?;
             is_done = true;
         }
-        // One write of the position serves all answers that came together.
+        // One write of the position serves all outcomes that arrived together.
         if is_done {
             shared.write_position(false)?;
         }
         Ok(true)
     }
 
-    /// Sends the rows of idle shards that have waited long enough, or all if nothing more is to
-    /// come for a request; returns whether anything was sent.
+    /// Sends the rows of idle shards whose request is full or has waited long enough, or of all
+    /// idle shards with `is_all_due`; returns whether anything was sent.
     pub fn send(
         &mut self,
         shared: &mut Shared<'_>,
@@ -228,7 +227,7 @@ impl<'w> Dispatcher<'w> {
         let request = shared.destination.take(number, version, rows_max, not_before_ms)?;
         let Some(request) = request else { return Ok(()) };
         let Request { body, samples, histograms, exemplars, too_old, newest_ms } = request;
-        // All rows were too old, so no answer will come for them.
+        // All rows were too old: no request is sent, so no outcome will arrive.
         if body.is_empty() {
             count_too_old(shared, too_old);
             shared.destination.done(number)?;
@@ -239,7 +238,7 @@ impl<'w> Dispatcher<'w> {
             StoreError::Runtime(format!("a request could not be compressed: {error}"))
         })?;
         let limit = shared.parts.config.queue.sample_age_limit;
-        // A tenth of the limit: rows need not go the moment that they pass it.
+        // Rows may be sent late by a tenth of the limit, so that requests are seldom rebuilt.
         let stale_at = (!limit.is_zero()).then(|| Instant::now() + limit / 10);
         let outgoing = Outgoing {
             body: Bytes::from(compressed),
@@ -251,7 +250,7 @@ impl<'w> Dispatcher<'w> {
         let recalled = self.is_recalling.subscribe();
         let sending = async move {
             let outcome = sender.send(&outgoing, recalled).await;
-            // The run may have ended meanwhile.
+            // The send fails only after the run has ended; then nobody needs the outcome.
             let _ = answers.send((number, outcome));
         };
         let task = shared.parts.runtime.spawn(sending.in_current_span());
@@ -263,11 +262,11 @@ impl<'w> Dispatcher<'w> {
         Ok(())
     }
 
-    /// Sends the metadata of metric families, where requests do not carry it themselves.
+    /// Sends the metadata of metric families as a message of its own, if the version is 1.0.
     pub fn send_metadata(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
         let metadata = &shared.parts.config.metadata;
         let is_due = self.metadata_sent.is_none_or(|at| at.elapsed() >= metadata.send_interval);
-        // A receiver that hangs gets no further metadata meanwhile.
+        // While one metadata message is unanswered, no further one is sent.
         let is_on_its_way = self.metadata_task.as_ref().is_some_and(|task| !task.is_finished());
         let version = self.version.version(Instant::now());
         let is_wanted = metadata.send && version == RemoteWriteVersion::V1;
@@ -302,15 +301,15 @@ impl<'w> Dispatcher<'w> {
     }
 }
 
-/// Counts rows that were too old for a request, once it is answered: until then they may be taken
-/// again.
+/// Counts rows that were too old for a request. Called after the request has ended, because its
+/// rows may be taken and counted again until then.
 fn count_too_old(shared: &mut Shared<'_>, rows: u64) {
     shared.parts.figures.dropped.too_old.fetch_add(rows, Relaxed);
     shared.resharding.dropped(rows);
 }
 
 impl Drop for Dispatcher<'_> {
-    /// Aborts all requests; whether they were delivered stays unknown.
+    /// Aborts all requests. Whether their rows arrived stays unknown.
     fn drop(&mut self) {
         let requests = self.shards.iter().filter_map(|shard| shard.on_its_way.as_ref());
         requests.for_each(|sent| sent.task.abort());

@@ -1,5 +1,5 @@
-//! Figures of one destination and their metrics, under the names of Prometheus'
-//! `prometheus_remote_storage_*`, so that its dashboards and alerts work, and a few of ours.
+//! Figures of one destination and their metrics. The names are those of Prometheus'
+//! `prometheus_remote_storage_*`, so that its dashboards and alerts work; a few are our own.
 
 use super::answer::Counts;
 use super::config::DestinationConfig;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_telemetry::MetricsText;
 
-/// Bounds of upstream's histogram of durations, in milliseconds.
+/// Bucket bounds of upstream's histogram of request durations, in milliseconds.
 const BUCKETS_MS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
 
 /// Counters of float samples, native histograms and exemplars.
@@ -25,49 +25,49 @@ pub struct Kinds {
 pub struct Figures {
     /// Labels of the destination's metrics.
     pub labels: String,
-    /// Sent and answered with success.
+    /// Rows in requests that were answered with success.
     pub sent: Kinds,
-    /// Refused by the receiver, and dropped.
+    /// Rows refused by the receiver, and dropped.
     pub failed: Kinds,
-    /// Sent again after a failure.
+    /// Rows sent again after a failed request.
     pub retried: Kinds,
-    /// Time of the first failed request since the last answered one, in milliseconds since the
-    /// epoch; 0 if none has failed.
+    /// Time of the first failed attempt since the last request with a final answer, in
+    /// milliseconds since the epoch; 0 if no attempt has failed since.
     failing_since_ms: AtomicI64,
-    /// Part of `failed`, by status of the answer.
+    /// Number of rows in `failed`, by status of the answer.
     pub refused_by_status: Mutex<BTreeMap<u16, u64>>,
     pub dropped: Dropped,
-    /// Exemplars without a sample to be sent along with.
+    /// Exemplars dropped because their sample was no longer queued.
     pub exemplars_dropped: AtomicU64,
     /// Samples read from the logs.
     pub samples_in: AtomicU64,
-    /// Times that a queue was full.
+    /// Number of times that a queue was full.
     pub enqueue_retries: AtomicU64,
     pub pending: AtomicU64,
     pub shards: AtomicU64,
-    /// Shards as computed, in thousandths.
+    /// Number of shards as computed before rounding, in thousandths.
     pub shards_desired_milli: AtomicU64,
-    /// Configured: most and fewest shards, capacity, rows of a request.
+    /// Configured values: most and fewest shards, capacity, rows of a request.
     pub configured: [AtomicU64; 4],
-    /// Bytes of requests after compression.
+    /// Bytes of sent requests after compression.
     pub bytes: AtomicU64,
-    /// Requests that were answered with success.
+    /// Number of requests that were answered with success.
     pub requests: AtomicU64,
-    /// Durations of requests: by bucket, count, sum in microseconds.
+    /// Histogram of request durations.
     pub durations: Durations,
     /// Time of the newest sample in the store; 0 if not known.
     pub newest_ms: AtomicI64,
-    /// Time of the newest sample delivered; 0 without any.
+    /// Time of the newest delivered sample; 0 if none was delivered.
     pub newest_sent_ms: AtomicI64,
-    /// Progress of delivery, as a time; 0 if not known.
+    /// Time up to which samples are delivered; 0 if not known.
     pub delivered_ms: AtomicI64,
-    /// Bytes of the log deleted undelivered, while no request could be made.
+    /// Bytes of segments that were deleted undelivered, while the engine instance could not run.
     pub log_bytes_dropped: AtomicU64,
-    /// Segment of the in-order log that delivery has reached.
+    /// Segment of the in-order log up to which rows are delivered.
     pub segment: AtomicU64,
-    /// Rows to be read from blocks and head.
+    /// Number of undelivered rows that must be read from blocks and head.
     pub gap_rows: AtomicU64,
-    /// Bytes that all waiting rows will take, as far as known.
+    /// Estimated bytes of all undelivered rows.
     pub bytes_left: AtomicU64,
     pub metadata: AtomicU64,
     pub metadata_failed: AtomicU64,
@@ -95,9 +95,9 @@ impl ForwardFigures {
         self.0.positions_dropped.fetch_add(1, Relaxed);
     }
 
-    /// Writes the metrics, if there are any.
+    /// Writes the metrics, unless no destination was ever configured.
     pub fn show(&self, text: &mut MetricsText) {
-        // Cloned, so that the lock is not held while the text is made.
+        // Cloned, so that the lock is not held while the text is written.
         let all = self.0.destinations.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let positions_dropped = load(&self.0.positions_dropped);
         if !all.is_empty() {
@@ -113,14 +113,14 @@ impl ForwardFigures {
     }
 }
 
-/// Samples that were not sent, by reason.
+/// Number of samples that were not sent, by reason.
 #[derive(Debug, Default)]
 pub struct Dropped {
     /// Samples older than `sample_age_limit` allows.
     pub too_old: AtomicU64,
     /// Samples whose series the rules drop.
     pub dropped_series: AtomicU64,
-    /// Samples whose series the log does not introduce.
+    /// Samples of series for which the log has no series record.
     pub unknown_series: AtomicU64,
     /// Samples beyond `max_bytes` of the backlog.
     pub backlog_bytes: AtomicU64,
@@ -128,7 +128,7 @@ pub struct Dropped {
     pub damaged: AtomicU64,
     /// Samples deleted, or dropped by retention, before they were taken from the store.
     pub not_stored: AtomicU64,
-    /// Out-of-order samples beyond the number that a gap can hold.
+    /// Out-of-order samples that did not fit into a gap, the list of ranges to read from the store.
     pub backlog_out_of_order: AtomicU64,
 }
 
@@ -163,19 +163,19 @@ impl Kinds {
 impl Figures {
     /// Records a failed request that will be sent again.
     pub fn request_failed(&self) {
-        // 0 stands for no failure.
+        // 0 means that no request has failed.
         let now_ms = system_now_ms().max(1);
-        // An earlier failure has set the time already.
+        // Fails if an earlier failure has set the time, which is then kept.
         let _ = self.failing_since_ms.compare_exchange(0, now_ms, Relaxed, Relaxed);
     }
 
-    /// Records that the receiver has answered a request for good.
+    /// Records that a request has got its final answer.
     pub fn request_answered(&self) {
         self.failing_since_ms.store(0, Relaxed);
     }
 
     pub fn new(config: &DestinationConfig) -> Figures {
-        // The exposition format escapes these two in the value of a label.
+        // The exposition format escapes `\` and `"` in the value of a label.
         let url = config.url.to_string().replace('\\', "\\\\").replace('"', "\\\"");
         let queue = &config.queue;
         let configured =
@@ -187,17 +187,17 @@ impl Figures {
         }
     }
 
-    /// Returns the lag in seconds: from the newest delivered sample to the newest stored one. It is
-    /// 0 before both are known.
+    /// Returns the time from the newest delivered sample to the newest stored sample, in seconds; 0
+    /// until both are known.
     pub fn lag_seconds(&self) -> f64 {
         let (newest, delivered) = (self.newest_ms.load(Relaxed), self.delivered_ms.load(Relaxed));
         let is_known = newest != 0 && delivered != 0;
-        // A delivered sample may be newer than the last look at the store.
+        // A delivered sample may be newer than the newest one at the last look at the store.
         let lag_ms = newest.saturating_sub(delivered).max(0);
         if is_known { lag_ms as f64 / 1000.0 } else { 0.0 }
     }
 
-    /// Returns the mean bytes of a request per sample; a guess before the first.
+    /// Returns the mean request bytes per sample; a guess before the first request.
     pub fn bytes_per_sample(&self) -> f64 {
         let samples = self.sent.samples.load(Relaxed) + self.sent.histograms.load(Relaxed);
         match samples {

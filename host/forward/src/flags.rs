@@ -55,7 +55,7 @@ impl ForwardFlags {
     }
 }
 
-/// Parses a receiver's URL. Clap's own errors show the value, and with it a token in it.
+/// Parses a receiver's URL. Clap's own errors show the value, and so any token in it.
 #[derive(Clone)]
 struct ReceiverUrlParser;
 

@@ -1,4 +1,4 @@
-//! A run's work of each second: figures, segments, limits, and the number of shards.
+//! The work that a delivery run does once a second: figures, segments, limits, number of shards.
 
 use super::ForwardError;
 use super::config::BacklogOrder;
@@ -13,14 +13,14 @@ use std::time::Instant;
 use tidepool_runtime::ShardPosition;
 use tidepool_store::Store;
 
-/// Keeps a run within its limits, and shows its state.
+/// Keeps a run within its limits, and publishes its figures.
 pub(super) struct Housekeeper {
     tidied: Instant,
-    /// Moment at which delivery was detached from the logs last.
+    /// Time at which delivery was last detached from the logs, so that it continues at their end.
     detached: Option<Instant>,
-    /// Moment at which the number of shards was computed last.
+    /// Time at which the number of shards was last computed.
     resharded: Instant,
-    /// Number of shards to change to once no row waits.
+    /// New number of shards (queues), which is set once no row is queued.
     wanted: Option<u32>,
 }
 
@@ -31,13 +31,13 @@ impl Housekeeper {
         Housekeeper { tidied: now, detached: None, resharded: now, wanted: None }
     }
 
-    /// Returns whether the number of shards is to change once no row waits.
+    /// Returns whether the number of shards is to change once no row is queued.
     pub fn is_resharding(&self) -> bool {
         self.wanted.is_some()
     }
 
-    /// Shows the progress of an earlier run at once. A new destination begins behind the newest
-    /// stored sample, unless it has the log from its beginning.
+    /// Publishes the progress of an earlier run at once. The progress of a new destination starts
+    /// at the newest stored sample, unless delivery starts at the beginning of the log.
     pub fn begin(&self, shared: &mut Shared<'_>, reader: &Reader) -> Result<(), ForwardError> {
         let positions = shared.destination.positions()?;
         let is_first = |p: &ShardPosition| p.in_order.segment == 0 && p.in_order.record == 0;
@@ -52,7 +52,7 @@ impl Housekeeper {
         look(shared, reader).map(drop)
     }
 
-    /// Does the work of a second if that is over, or if all recalled requests are answered.
+    /// Does the work if a second has passed, or if all recalled requests have ended.
     pub fn tidy_if_due(
         &mut self,
         shared: &mut Shared<'_>,
@@ -76,15 +76,15 @@ impl Housekeeper {
         let lags = parts.figures.lag_seconds() > backlog.newest_first_after.as_secs_f64();
         let was_detached =
             self.detached.is_some_and(|at| at.elapsed() < backlog.newest_first_after);
-        // Skipping helps only a receiver that answers, and not again at once.
+        // Skipping the backlog helps only if the receiver answers, and not again at once.
         let skips = backlog.order == BacklogOrder::NewestFirst
             && lags
             && dispatcher.has_delivered_within(TIDY_EVERY)
             && !was_detached;
-        // Only rows of a gap can be dropped, so rows beyond the limit must be in one.
+        // Rows can be dropped only from a gap, so rows beyond the limit are moved to a gap first.
         let detaches = parts.needs.is_too_much(needed) || skips || (is_beyond && gap_rows == 0);
-        // Rows of a request without an answer would be in the gap even if they arrive: they would
-        // be sent twice, or counted as dropped.
+        // A request without an answer may have arrived. If its rows were in the gap, they would be
+        // sent twice, or counted as dropped.
         if (detaches || dispatcher.is_recalling()) && dispatcher.recall() {
             self.detach(shared, reader)?;
             dispatcher.go_on();
@@ -96,21 +96,21 @@ impl Housekeeper {
                 &parts.figures.dropped.backlog_bytes,
                 BEYOND_LIMIT,
             )?;
-            // The next window follows at once, if this one is not enough.
+            // Due again at once, in case that dropping one window was not enough.
             self.tidied = Instant::now() - TIDY_EVERY;
         }
         self.reshard(shared, dispatcher)?;
         dispatcher.send_metadata(shared)
     }
 
-    /// Moves undelivered rows of the logs to a gap, to be read from the store. No request may be on
-    /// its way.
+    /// Moves undelivered rows of the logs to a gap: time ranges that are read from the store later.
+    /// No request may be unanswered.
     fn detach(&mut self, shared: &mut Shared<'_>, reader: &mut Reader) -> Result<(), ForwardError> {
         self.detached = Some(Instant::now());
         let mut rows = shared.destination.detach()?;
         let in_log = &shared.parts.figures.samples_in;
         let before = in_log.load(Relaxed);
-        // While detached, rows go to the gap instead of queues.
+        // While detached, the engine adds rows to the gap instead of to queues.
         reader.read_logs(shared)?;
         shared.destination.attach()?;
         rows += in_log.load(Relaxed) - before;
@@ -123,7 +123,7 @@ impl Housekeeper {
         Ok(())
     }
 
-    /// Computes every ten seconds whether more or fewer shards are wanted.
+    /// Computes every ten seconds whether more or fewer shards are needed.
     fn reshard(
         &mut self,
         shared: &mut Shared<'_>,
@@ -140,7 +140,7 @@ impl Housekeeper {
             let (wanted, desired) = shared.resharding.desired(now, bounds, delay, elapsed);
             let wanted = wanted.clamp(bounds.0, bounds.1);
             figures.shards_desired_milli.store((desired * 1000.0) as u64, Relaxed);
-            // Not while nothing is delivered: requests take long then with any number.
+            // Without any delivery, requests take long with any number of shards.
             let delivers = dispatcher.has_delivered_within(UPDATE_EVERY);
             self.wanted = (wanted != now && delivers).then_some(wanted);
         }
@@ -158,14 +158,14 @@ impl Housekeeper {
             figures.shards.store(u64::from(wanted), Relaxed);
             shared.write_position(false)?;
         } else if is_idle && shared.destination.pending()?.iter().all(|rows| *rows == 0) {
-            // Rows that an earlier run delivered are still to be read: the change waits.
+            // The log is not read up to an earlier run's position yet. Computed again later.
             self.wanted = None;
         }
         Ok(())
     }
 }
 
-/// Updates the figures; returns the rows in gaps, and the bytes of everything that waits.
+/// Updates the figures; returns the number of rows in gaps, and the bytes of all undelivered rows.
 fn look(shared: &mut Shared<'_>, reader: &Reader) -> Result<(u64, u64), ForwardError> {
     let Resources { store, runtime, figures, .. } = shared.parts;
     let now = Instant::now();
@@ -187,8 +187,8 @@ fn look(shared: &mut Shared<'_>, reader: &Reader) -> Result<(u64, u64), ForwardE
     Ok((gap_rows, bytes_left))
 }
 
-/// Returns the times of the head's oldest sample, if asked for, and of the newest stored one;
-/// `None` without samples, or if the store does not answer now.
+/// Returns the times of the head's oldest sample (only with `with_oldest`) and of the newest stored
+/// sample; `None` if the store has no sample, or does not answer now.
 pub(super) async fn stored_ms(store: &Store, with_oldest: bool) -> Option<(i64, i64)> {
     let newest_ms = store.newest_time_ms().await.ok().filter(|time_ms| *time_ms > i64::MIN)?;
     let oldest_ms = match with_oldest {

@@ -1,5 +1,5 @@
-//! Store and forward: sends stored samples to other receivers of remote write, and keeps them while
-//! these cannot be reached. Owns the flags, the section `remote_write` and the metrics.
+//! Store and forward: sends stored samples to other remote-write receivers. Samples for a receiver
+//! that cannot be reached are kept. Owns the flags, the section `remote_write` and the metrics.
 //!
 //! ```text
 //! wal/, wbl/ ─▶ tail ─▶┌─ the engine's destination ─┐   ┌─▶ sender ─▶ client ─▶ receiver
@@ -8,7 +8,7 @@
 //!                      ▲ positions ◀── forward/<name>.position ◀────────┘
 //! ```
 //!
-//! Each destination has a thread and an engine instance of its own, and knows nothing of others.
+//! Each destination has its own thread and engine instance, independent of other destinations.
 //! Reading order: [`config`], `tail` (the logs), `backlog` (rows that the logs no longer have),
 //! `worker` (the thread) and `delivery` (a run until something fails, by its parts `reader`,
 //! `dispatcher`, `housekeeper` and `position_writer`), `sender` (one request until it is answered),
@@ -16,9 +16,9 @@
 //! `position` (files), `resharding` (number of shards), `needs` (kept segments), `destinations`
 //! (all of them, from start to reload to end), [`figures`].
 //!
-//! Invariants: a row is delivered, counted as dropped, or at or behind the written position; a row
-//! that comes twice was on its way when the process ended; rows move from the logs to a gap only
-//! while no request is on its way; rows of a series keep their order.
+//! Invariants: each row is delivered, counted as dropped, or not before the written position. A row
+//! is sent twice only if its request was unanswered when the process ended. Rows move from the logs
+//! to a gap (read from the store later) only without open requests. Rows of a series stay in order.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -55,7 +55,7 @@ use tidepool_runtime::CallError;
 use tidepool_store::StoreError;
 
 impl ForwardError {
-    /// Names the destination's memory limit in an error of its instance.
+    /// Replaces an out-of-memory error of an instance by one with the destination's name.
     fn of(self, name: &str) -> ForwardError {
         match self {
             ForwardError::Call(CallError::Memory(_))
@@ -67,14 +67,14 @@ impl ForwardError {
     }
 }
 
-/// Reason why forwarding cannot begin or go on.
+/// Reason why forwarding cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
     /// The engine cannot work with the destination's configuration.
     #[error("remote write to {name}: {source}")]
     Unusable {
         name: String,
-        /// Refusal of the engine, or the instance's end.
+        /// Error of the engine that refused, or of the instance that ended.
         source: CallError,
     },
     /// The destination's engine instance has not enough memory.
@@ -86,7 +86,7 @@ pub enum ForwardError {
         /// Name of the destination in the configuration.
         name: String,
     },
-    /// The files of a destination cannot be used.
+    /// The position files of a destination cannot be read or written.
     #[error("where delivery to {name} stands cannot be read or written: {source}")]
     Position {
         name: String,

@@ -1,4 +1,4 @@
-//! Tracks the segments that destinations still need, and deletes the others.
+//! Tracks the WAL segments that destinations still need, and deletes segments that nobody needs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidepool_disk::DiskError;
 use tidepool_disk::wal::{HeldSegments, LogKind};
 
-/// First segments of the in-order and the out-of-order log that are needed.
+/// Numbers of the first needed segments of the in-order and the out-of-order log.
 pub(super) type Needed = (u32, u32);
 
-/// Needs by number of the destination, with the newest checkpoint that knows all series of its
-/// undelivered rows.
+/// Needed segments by number of the destination, each with the newest checkpoint that contains all
+/// series of its undelivered rows.
 type ByDestination = BTreeMap<u64, (Needed, Option<u32>)>;
 
 pub(super) struct Needs {
     held: HeldSegments,
     log_bytes_max: AtomicU64,
-    /// Held while segments are deleted.
+    /// Locked while segments are deleted, so that no destination records needs meanwhile.
     first: Mutex<ByDestination>,
 }
 
@@ -35,7 +35,7 @@ impl Needs {
         self.lock().insert(destination, (needed, None));
     }
 
-    /// Gives a destination the needs of another one, until it knows its own.
+    /// Copies the needs of `other` to a destination, which records its own later.
     pub fn add_as(&self, destination: u64, other: u64) {
         let mut first = self.lock();
         if let Some(needed) = first.get(&other).copied() {
@@ -43,8 +43,8 @@ impl Needs {
         }
     }
 
-    /// Records the current needs of a destination, and the newest checkpoint that knows all of its
-    /// series, if there is one; deletes segments that no destination needs.
+    /// Records the current needs of a destination, and the newest checkpoint that contains all of
+    /// its series, if any; deletes segments that no destination needs.
     pub fn note(
         &self,
         destination: u64,
@@ -56,16 +56,16 @@ impl Needs {
         self.release(&first)
     }
 
-    /// Drops a destination, and deletes what only it needed.
+    /// Drops a destination, and deletes the segments that only it needed.
     pub fn drop_destination(&self, destination: u64) -> Result<(), DiskError> {
         let mut first = self.lock();
         first.remove(&destination);
         self.release(&first)
     }
 
-    /// Returns whether too much is kept, and a destination with these needs is to blame.
+    /// Returns whether too much is kept, and a destination with these needs contributes to it.
     pub fn is_too_much(&self, (in_order, out_of_order): Needed) -> bool {
-        // A destination past the last kept segment keeps nothing.
+        // A destination that needs only segments after the kept segments does not contribute.
         let is_held = |log, first| self.held.last(log).is_some_and(|last: u32| first <= last);
         (is_held(LogKind::InOrder, in_order) || is_held(LogKind::OutOfOrder, out_of_order))
             && self.is_beyond_bound()
@@ -75,8 +75,8 @@ impl Needs {
         self.held.bytes() > self.log_bytes_max.load(Relaxed)
     }
 
-    /// Returns the needs that are left if the oldest segments beyond the bound are deleted, and the
-    /// bytes of those segments.
+    /// Returns the needs that remain after the oldest segments beyond the bound are deleted, and
+    /// the size of these segments in bytes.
     pub fn within_bound(&self, (in_order, out_of_order): Needed) -> (Needed, u64) {
         let bytes_max = self.log_bytes_max.load(Relaxed);
         let mut beyond = self.held.bytes().saturating_sub(bytes_max);
@@ -100,7 +100,7 @@ impl Needs {
     }
 
     fn release(&self, first: &ByDestination) -> Result<(), DiskError> {
-        // The destination that lags most decides.
+        // The destination that lags most decides what is kept.
         let least = |log: fn(&Needed) -> u32| first.values().map(|(needed, _)| log(needed)).min();
         let (Some(in_order), Some(out_of_order)) =
             (least(|needed| needed.0), least(|needed| needed.1))
@@ -108,7 +108,7 @@ impl Needs {
             return self.held.clear();
         };
         let series = first.values().map(|(_, series)| *series).min().flatten();
-        // The bound holds, even if out-of-order rows lose labels that they need.
+        // The size limit applies even if out-of-order rows lose series records that they need.
         let series = if self.is_beyond_bound() { Some(u32::MAX) } else { series };
         self.held.release(in_order, out_of_order, series)
     }

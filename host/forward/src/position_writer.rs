@@ -1,7 +1,7 @@
-//! Writes a run's delivery position, and its progress.
+//! Writes the position and the progress of a delivery run.
 //!
-//! While writing fails, as on a full disk, delivery goes on, and no segment is deleted that the
-//! written position needs.
+//! While writes fail, such as on a full disk, delivery continues. Segments that the position on
+//! disk needs are not deleted.
 
 use super::ForwardError;
 use super::needs::Needed;
@@ -16,29 +16,29 @@ use tidepool_disk::SyncPolicy;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{Destination, ShardPosition};
 
-/// The position of a run, on disk.
+/// Keeps the position on disk up to date.
 pub(super) struct PositionWriter<'w> {
     parts: &'w Resources,
     file: &'w mut PositionFile,
     progress: Progress,
     synced: Instant,
-    /// Segments that the last written position needs.
+    /// Segments that the position on disk needs.
     needed: Needed,
-    /// Whether the written position has a time of progress.
+    /// Whether the position on disk has a time of progress.
     is_timed: bool,
-    /// Whether a write failed, so that the position on disk is an older one.
+    /// Whether the last write failed, so that the position on disk is out of date.
     is_unwritten: bool,
 }
 
 impl<'w> PositionWriter<'w> {
-    /// Goes on from the content of the file: these positions, and this progress if there is one.
+    /// Continues from the content of the file: these positions, and this progress if there is any.
     pub fn new(
         parts: &'w Resources,
         file: &'w mut PositionFile,
         positions: &[ShardPosition],
         delivered_ms: Option<i64>,
     ) -> PositionWriter<'w> {
-        // A batch reaches the log only when its interval ends.
+        // In this mode samples reach the log only when the interval of their batch ends.
         let settles = match parts.store.config().wal.sync {
             SyncPolicy::Batch { interval, .. } => interval,
             SyncPolicy::Off | SyncPolicy::Interval(_) | SyncPolicy::Always => Duration::ZERO,
@@ -59,29 +59,29 @@ impl<'w> PositionWriter<'w> {
         &self.progress
     }
 
-    /// Returns the progress; [`PositionWriter::show_progress`] shows a change.
+    /// Returns the progress for a change; [`PositionWriter::show_progress`] publishes the change.
     pub fn progress_mut(&mut self) -> &mut Progress {
         &mut self.progress
     }
 
-    /// Copies the progress to the figures.
+    /// Copies the progress to the metrics.
     pub fn show_progress(&self) {
         let delivered_ms = self.progress.delivered_ms().unwrap_or(0);
         self.parts.figures.delivered_ms.store(delivered_ms, Relaxed);
     }
 
-    /// Returns the segments that the last written position needs.
+    /// Returns the segments that the position on disk needs.
     pub fn needed(&self) -> Needed {
         self.needed
     }
 
-    /// Writes the position if reading alone has moved it, or if the last write failed.
+    /// Writes the position if it has moved without a delivery, or if the last write failed.
     pub fn write_if_moved(
         &mut self,
         destination: &mut Destination,
         positions: &[ShardPosition],
     ) -> Result<(), ForwardError> {
-        // Reading moves the position as well, where no row is to be sent.
+        // The position moves without a delivery over records without a row for this destination.
         let is_timed = self.is_timed || self.progress.delivered_ms().is_none();
         let has_moved = segments(positions) != self.needed;
         match self.is_unwritten || has_moved || !is_timed {
@@ -90,14 +90,14 @@ impl<'w> PositionWriter<'w> {
         }
     }
 
-    /// Writes the position; gaps only if they may have changed.
+    /// Writes the position, and with `with_gaps` the gaps as well.
     pub fn write(
         &mut self,
         destination: &mut Destination,
         with_gaps: bool,
     ) -> Result<(), ForwardError> {
         let shards = destination.positions()?;
-        // The write that failed may have been one with changed gaps.
+        // The failed write may have been one with changed gaps.
         let with_gaps = with_gaps || self.is_unwritten;
         let gaps = if with_gaps { Some(destination.gaps()?) } else { None };
         let needed = segments(&shards);
@@ -110,7 +110,7 @@ impl<'w> PositionWriter<'w> {
                 if self.is_unwritten {
                     tracing::info!(remote_name, "the delivery position can be written again");
                 }
-                // Segments are released by what is on disk, never by a position that is not.
+                // Segments are released only by the position on disk.
                 (self.needed, self.is_unwritten) = (needed, false);
                 self.is_timed = self.progress.delivered_ms().is_some();
             }
@@ -128,7 +128,7 @@ impl<'w> PositionWriter<'w> {
         Ok(())
     }
 
-    /// Syncs the file as often as the log is synced.
+    /// Syncs the file at the interval at which the log is synced.
     fn sync_if_due(&mut self) -> io::Result<()> {
         let every = match self.parts.store.config().wal.sync {
             SyncPolicy::Off => return Ok(()),
@@ -142,7 +142,7 @@ impl<'w> PositionWriter<'w> {
         Ok(())
     }
 
-    /// Writes what a failure has left unwritten, and syncs the file.
+    /// Retries a failed write, and syncs the file.
     pub fn end(&mut self, destination: &mut Destination) -> Result<(), ForwardError> {
         if self.is_unwritten {
             self.write(destination, true)?;

@@ -1,37 +1,37 @@
-//! Progress of delivery, as a time: the lag is the distance to the newest stored sample.
+//! Progress of delivery, as a time. The lag is the time from it to the newest stored sample.
 //!
-//! The progress is the time of the newest delivered sample, or of the newest stored one when
-//! nothing was left to be delivered. It is written with the position, so that a node whose receiver
-//! is away knows its lag after a restart as well.
+//! The progress is the time of the newest delivered sample, or of the newest stored sample at a
+//! time when no row was undelivered. It is written with the position, so that the lag is known
+//! after a restart even while the receiver is unreachable.
 
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// Everything before this is delivered, in the order of sending; `None` for a destination that
-    /// began with an empty store and had nothing to deliver yet.
+    /// Samples before this time are delivered, in the order of sending. `None` for a destination
+    /// that started with an empty store and has delivered nothing.
     delivered_ms: Option<i64>,
-    /// Start time by the node's clock.
+    /// Time at which the destination's thread started, by the node's clock.
     begun_ms: i64,
-    /// Moment of a look, and the newest sample stored then.
+    /// Time of a look at the store, and the time of its newest sample then.
     seen: Option<(Instant, i64)>,
-    /// Maximum time until a stored sample is in the log.
+    /// Maximum time from storing a sample until it is in the log.
     settles: Duration,
 }
 
-/// State of the store and the log at a look.
+/// State of the store and the log when the progress is updated.
 pub(super) struct Observation {
     pub now: Instant,
-    /// Times of the oldest and the newest sample stored.
+    /// Times of the oldest and the newest stored sample.
     pub stored_ms: Option<(i64, i64)>,
-    /// Moment since which the log has had no more.
+    /// Time since which the log has been read to its end.
     pub log_ended: Option<Instant>,
-    /// Whether any row waits to be sent.
+    /// Whether any row is undelivered.
     pub waits: bool,
 }
 
 impl Progress {
-    /// Goes on from the progress that an earlier run has written, if there is one.
+    /// Continues from the progress of an earlier run, if there is any.
     pub fn new(delivered_ms: Option<i64>, begun_ms: i64, settles: Duration) -> Progress {
         Progress { delivered_ms, begun_ms, seen: None, settles }
     }
@@ -40,7 +40,7 @@ impl Progress {
         self.delivered_ms
     }
 
-    /// Begins a new destination behind the newest sample that is stored.
+    /// Sets the progress of a new destination to the time of the newest stored sample.
     pub fn begin(&mut self, newest_ms: i64) {
         self.delivered_ms.get_or_insert(newest_ms);
     }
@@ -54,16 +54,16 @@ impl Progress {
     pub fn look(&mut self, look: &Observation) {
         let Some((oldest_ms, newest_ms)) = look.stored_ms else { return };
         let begun_ms = self.begun_ms;
-        // Nothing was delivered yet: the lag counts from the first sample that waits.
+        // Nothing was delivered yet, so the lag is measured from the oldest sample.
         let delivered_ms = self.delivered_ms.get_or_insert_with(|| oldest_ms.min(begun_ms));
-        // A sample ahead of all others, such as by a wrong clock, was deleted.
+        // A delivered sample with a time after all others, such as by a wrong clock, was deleted.
         *delivered_ms = (*delivered_ms).min(newest_ms);
         if let (Some((at, seen_ms)), Some(log_ended), false) =
             (self.seen, look.log_ended, look.waits)
             && log_ended >= at + self.settles
         {
-            // The log was read to its end since, and no row waits: there may have been nothing in
-            // it for this destination.
+            // The log was read to its end since that look, and no row is undelivered: the newer
+            // samples were delivered, or were not for this destination.
             *delivered_ms = (*delivered_ms).max(seen_ms.min(newest_ms));
             self.seen = None;
         }

@@ -1,4 +1,4 @@
-//! A run's reader of the logs, and of the store where the logs have no more.
+//! Reads the logs for a delivery run, and the store for rows that are no longer in the logs.
 
 use super::ForwardError;
 use super::backlog::{Pace, Window};
@@ -11,44 +11,44 @@ use std::time::{Duration, Instant};
 use tidepool_runtime::{CallError, Error, ShardPosition, StoreWindow};
 use tidepool_store::StoreError;
 
-/// Pause after the end of the log was read: samples that come meanwhile are read together.
+/// Pause after reading the log to its end, so that new samples are read together.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Resources of the log that are read between two checks for answers.
+/// Number of log reads between two checks for answers.
 const STEPS: usize = 16;
 
-/// Reads of damaged data before it is given up: the device may give it another time.
+/// Number of reads of damaged data before it is dropped: the device may succeed at a retry.
 const DAMAGE_ATTEMPTS: u32 = 3;
 
 /// Interval of log lines about repeated failures.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// Reason for dropping a window that is too old, or beyond the limit.
+/// Reason for dropping a window that is too old or beyond the size limit.
 pub(super) const BEYOND_LIMIT: &str = "sample_age_limit and backlog.max_bytes say so";
 
-/// Reads the logs, and the store where they have no more.
+/// Reads rows from the logs and, for time windows missing there, from the store.
 pub(super) struct Reader {
     tails: Tails,
-    /// Moment at which the log had no more.
+    /// Time at which the log was last read to its end; `None` if there may be more to read.
     log_ended: Option<Instant>,
-    /// The open read of the store.
+    /// The window of the store that is being read.
     window: Option<Window>,
-    /// Start of the window that was opened last.
+    /// Start time of the window that was opened last.
     last_window: Option<i64>,
-    /// Rows of that window that were not taken yet; `None` if an earlier run began it.
+    /// Rows of that window not read yet; `None` if an earlier run has read some of them.
     rows_left: Option<u64>,
-    /// Whether an earlier run may have delivered some of the first window.
+    /// Whether an earlier run may have delivered rows of the first window.
     has_resumed_window: bool,
     pace: Pace,
-    /// Failed reads of the store since the last that gave a row.
+    /// Number of failed reads of the store since the last read that returned a row.
     store_failures: u32,
-    /// Moment at which that was last logged.
+    /// Time at which such a failure was last logged.
     store_failure_logged: Option<Instant>,
 }
 
 impl Reader {
-    /// Goes on where the tails stand; takes at most this many samples a second from the store, or
-    /// any number with 0.
+    /// Continues at the position of the tails. Reads at most `samples_per_second` samples from the
+    /// store; 0 means no limit.
     pub fn new(tails: Tails, has_resumed_window: bool, samples_per_second: u64) -> Reader {
         Reader {
             tails,
@@ -63,7 +63,7 @@ impl Reader {
         }
     }
 
-    /// Returns the moment at which all of the log was read, if nothing of it is left now.
+    /// Returns the time at which the log was last read to its end, if nothing is unread now.
     pub fn log_ended(&self) -> Option<Instant> {
         self.log_ended.filter(|_| !self.tails.is_stuck())
     }
@@ -73,33 +73,33 @@ impl Reader {
         self.tails.bytes_left()
     }
 
-    /// Drops series that a new checkpoint lacks, once everything before it was read.
+    /// Drops series that a new checkpoint no longer has, once all older records are read.
     pub fn drop_series(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
         self.tails.drop_series(&mut shared.destination)
     }
 
-    /// Returns the newest checkpoint that knows all series of undelivered rows, if there is one.
+    /// Returns the newest checkpoint with all series of undelivered rows, if there is one.
     pub fn series_base(&mut self, positions: &[ShardPosition]) -> Option<u32> {
         self.tails.series_base(positions)
     }
 
-    /// Returns whether the store has given all of the open window.
+    /// Returns whether all of the open window has been read from the store.
     pub fn has_ended_window(&self) -> bool {
         self.window.as_ref().is_some_and(Window::has_ended)
     }
 
-    /// Reads the logs to their end, however many rows wait.
+    /// Reads the logs to their end, even if the queues are full.
     pub fn read_logs(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
-        // Gaps may be joined, so a read of the store starts over.
+        // Reading may join gaps and so change the window, so a read of the store starts over.
         self.window = None;
-        // The first cycle reads only what was there when it began.
+        // The first cycle stops at the end that the out-of-order log had when the cycle began.
         for _ in 0..2 {
             while self.tails.step(&mut shared.feeding(u32::MAX))? == Read::Some {}
         }
         Ok(())
     }
 
-    /// Reads some of the logs and of the store; returns whether there was anything.
+    /// Reads a bounded part of the logs and the store; returns whether any row was read.
     pub fn read(&mut self, shared: &mut Shared<'_>) -> Result<bool, ForwardError> {
         let DestinationConfig { backlog, queue, .. } = &shared.parts.config;
         let order = backlog.order;
@@ -141,10 +141,10 @@ impl Reader {
         }
         let mut open = match self.window.take().filter(|open| open.start_ms() == window.start_ms) {
             Some(open) => open,
-            // An open read keeps the head from truncating, so none is opened that could not go on.
+            // An open read keeps the head from truncating, so it is opened only if there is room.
             None if is_any_full(shared)? => return Ok(false),
             None => {
-                // Before the store is read: later out-of-order samples are sent from the log.
+                // The end is read before the store: later out-of-order rows come from the log.
                 let out_of_order_end = self.tails.out_of_order_end()?;
                 shared.destination.begin_store_window(out_of_order_end)?;
                 shared.write_position(true)?;
@@ -160,7 +160,7 @@ impl Reader {
             }
         };
         if open.has_ended() {
-            // The window counts its rows until they are delivered.
+            // The window ends only when its queued rows are delivered.
             if !shared.destination.has_store_rows()? {
                 if let Some(samples) = self.rows_left.filter(|samples| *samples > 0) {
                     parts.figures.dropped.not_stored.fetch_add(samples, Relaxed);
@@ -182,7 +182,7 @@ impl Reader {
             return Ok(false);
         }
         let capacity = parts.config.queue.room();
-        // Half of the room is left to live samples.
+        // Half of each queue is left to new samples.
         let capacity = match parts.config.backlog.order {
             BacklogOrder::OldestFirst => capacity,
             BacklogOrder::NewestFirst => (capacity / 2).max(1),
@@ -195,7 +195,7 @@ impl Reader {
                     self.store_failures = 0;
                 }
                 self.rows_left = self.rows_left.map(|left| left.saturating_sub(taken));
-                // A read that waits for long would keep the head from truncating as well.
+                // An open read that waits for long would keep the head from truncating.
                 self.window = (!open.is_stuck()).then_some(open);
                 Ok(rows.is_some())
             }
@@ -203,8 +203,8 @@ impl Reader {
         }
     }
 
-    /// Handles a failed read of the store, which is retried from where it ended. Damaged data stays
-    /// damaged, and must not block the rest.
+    /// Handles a failed read of the store, which is retried from the same row. Damaged data is
+    /// dropped after a few attempts, so that it does not block the rest.
     fn store_failed(
         &mut self,
         shared: &mut Shared<'_>,
@@ -214,7 +214,7 @@ impl Reader {
         let is_damage = match &error {
             ForwardError::Store(StoreError::Refused(error)) => is_damage(error),
             ForwardError::Call(CallError::Refused(error)) if is_damage(error) => true,
-            // The destination's own instance failed, so the run ends.
+            // The destination's own instance failed, and the run with it.
             ForwardError::Call(_) => return Err(error),
             _ => false,
         };
@@ -236,12 +236,12 @@ impl Reader {
                 "could not read the backlog from the store; it will be retried"
             );
         }
-        // A pause that a stop ends: the store must not be asked without a break.
+        // Pauses, so that the store is not asked without a break. A stop signal ends the pause.
         parts.is_stopping_within(LOOK_EVERY);
         Ok(false)
     }
 
-    /// Drops a window, and counts its rows.
+    /// Drops a window, and adds its undelivered rows to `dropped`.
     pub fn drop_window(
         &mut self,
         shared: &mut Shared<'_>,
@@ -249,7 +249,7 @@ impl Reader {
         dropped: &AtomicU64,
         why: &str,
     ) -> Result<(), ForwardError> {
-        // Rows of the window that are in queues are sent all the same.
+        // Rows of the window that are already in queues are still sent, so they are not dropped.
         let is_begun = self.last_window == Some(window.start_ms);
         let samples = self.rows_left.filter(|_| is_begun).unwrap_or(window.rows);
         self.window = None;
@@ -268,13 +268,13 @@ impl Reader {
     }
 }
 
-/// Returns whether a queue has no room for rows of the store beside live ones.
+/// Returns whether a queue is at least half full, and so has no room for rows of the store.
 fn is_any_full(shared: &mut Shared<'_>) -> Result<bool, ForwardError> {
     let capacity = shared.parts.config.queue.room();
     Ok(shared.destination.pending()?.iter().any(|rows| *rows >= (capacity / 2).max(1)))
 }
 
-/// Returns whether a retry would end in the same error.
+/// Returns whether the error is damaged data, so that retries are likely to fail.
 fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt(_) | Error::Malformed(_))
 }

@@ -1,27 +1,27 @@
 //! Computes the number of shards of a destination: upstream's control law, with its constants
 //! (prometheus/prometheus, `storage/remote/queue_manager.go`, `calculateDesiredShards`).
 //!
-//! The time that one sample takes, times the samples that come in a second and a twentieth of those
-//! that wait, is the number of shards that must send at a time.
+//! The wanted number of shards is a time times a rate: the time for sending one sample, and the
+//! samples to send in a second. The rate is that of new samples plus a twentieth of the backlog.
 
 use std::time::Duration;
 
 /// Interval at which the number of shards is computed.
 pub const UPDATE_EVERY: Duration = Duration::from_secs(10);
 
-/// Weight of the newest rate.
+/// Weight of the newest rate in the moving average.
 const EWMA_WEIGHT: f64 = 0.2;
 
-/// Relative difference up to which the number of shards stays.
+/// Relative difference up to which the number of shards is not changed.
 const TOLERANCE: f64 = 0.3;
 
-/// Share of the waiting samples that is to be sent in a second.
+/// Fraction of the undelivered samples that is to be sent in a second.
 const BACKLOG_PART: f64 = 0.05;
 
-/// Delay in seconds above which the number of shards does not fall.
+/// Delay in seconds above which the number of shards is not lowered.
 const DELAY_MAX: f64 = 10.0;
 
-/// A rate per second: a moving average in which the newest count weighs most.
+/// A rate per second: an exponentially weighted moving average.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
     per_second: f64,
@@ -32,7 +32,7 @@ struct Rate {
 impl Rate {
     fn tick(&mut self, elapsed: Duration) {
         let now = std::mem::take(&mut self.counted) / elapsed.as_secs_f64().max(1e-3);
-        // As upstream's `ewma.go` does: the first rate that is not zero counts whole.
+        // As in upstream's `ewma.go`, the first rate that is not zero is used without averaging.
         if self.is_begun {
             self.per_second += EWMA_WEIGHT * (now - self.per_second);
         } else if now > 0.0 {
@@ -41,7 +41,7 @@ impl Rate {
     }
 }
 
-/// Rates counted between two computations.
+/// Rates of samples and sending, counted between two computations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resharding {
     samples_in: Rate,
@@ -56,19 +56,19 @@ impl Resharding {
         self.samples_in.counted += samples as f64;
     }
 
-    /// Counts those of them that are not sent.
+    /// Counts samples read from the log that will not be sent.
     pub fn dropped(&mut self, samples: u64) {
         self.samples_dropped.counted += samples as f64;
     }
 
-    /// Counts delivered samples, and the time that sending them took.
+    /// Counts delivered samples, and the duration of their request.
     pub fn went_out(&mut self, samples: u64, took: Duration) {
         self.samples_out.counted += samples as f64;
         self.send_seconds.counted += took.as_secs_f64();
     }
 
-    /// Returns the wanted number of shards, and the number as computed. `delay` is the distance in
-    /// seconds from the newest delivered sample to the newest one.
+    /// Returns the wanted number of shards, and the number as computed. `delay` is the time in
+    /// seconds from the newest delivered sample to the newest stored sample.
     pub fn desired(
         &mut self,
         shards: u32,
@@ -86,7 +86,7 @@ impl Resharding {
         }
         let (rate_in, rate_out) = (self.samples_in.per_second, self.samples_out.per_second);
         let now = f64::from(shards);
-        // Without a delivery the time that a sample takes is not known.
+        // Without a delivery the time for sending a sample is not known.
         if rate_out <= 0.0 {
             return (shards, now);
         }
@@ -96,7 +96,7 @@ impl Resharding {
         let desired = seconds_per_sample * (rate_in * kept + BACKLOG_PART * waiting);
         let rounded = desired.ceil();
         let is_near = (now * (1.0 - TOLERANCE)..=now * (1.0 + TOLERANCE)).contains(&rounded);
-        // Fewer shards would make a large delay larger.
+        // With fewer shards, a large delay would grow further.
         if is_near || (delay > DELAY_MAX && rounded < now) {
             return (shards, desired);
         }

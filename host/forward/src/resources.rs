@@ -1,4 +1,4 @@
-//! The resources of a destination's worker, for all of its runs.
+//! The resources that all delivery runs of a destination share.
 
 use super::config::DestinationConfig;
 use super::figures::Figures;
@@ -12,7 +12,7 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::Label;
 use tokio::runtime::Handle;
 
-/// Interval of looks at the log while nothing happens.
+/// Interval of looks at the log while there are no new samples.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Interval of updating figures, deleting segments and checking limits.
@@ -22,18 +22,18 @@ pub(super) struct Resources {
     pub number: u64,
     pub config: DestinationConfig,
     pub external_labels: Vec<Label>,
-    /// Memory of the engine instance.
+    /// Memory limit of the engine instance.
     pub memory_bytes_max: usize,
     pub figures: Arc<Figures>,
     pub needs: Arc<Needs>,
     pub store: Store,
     pub runtime: Handle,
-    /// Stop signals of the process, and of this destination alone.
+    /// Stop signals of the process and of this destination.
     pub shutdown: [Shutdown; 2],
 }
 
 impl Resources {
-    /// Returns the time before which samples are too old to be sent.
+    /// Returns the time before which samples are too old to be sent; `i64::MIN` without a limit.
     pub fn not_before_ms(&self) -> i64 {
         let limit = self.config.queue.sample_age_limit;
         match limit.is_zero() {
@@ -42,12 +42,12 @@ impl Resources {
         }
     }
 
-    /// Waits for a pause; returns whether it is time to stop.
+    /// Waits for `pause`; returns whether a stop signal has arrived by then.
     pub fn is_stopping_within(&self, pause: Duration) -> bool {
         let [mut all, mut one] = self.shutdown.clone();
         self.runtime.block_on(async {
             tokio::select! {
-                // A stop must be seen even with a pause of zero.
+                // A stop signal must be noticed even with a pause of zero.
                 biased;
                 () = all.wait() => true,
                 () = one.wait() => true,

@@ -1,7 +1,7 @@
-//! Sends one request until it is answered for good: delivered, or refused.
+//! Sends one request until its outcome is final: delivered or refused.
 //!
-//! A failure that may pass ([`Meaning::Again`]) is retried at growing distances, or when
-//! `Retry-After` says. Any other failure would repeat: the request is given up, and counted.
+//! A temporary failure ([`Meaning::Again`]) is retried with growing pauses, or after the pause that
+//! `Retry-After` asks for. After any other failure, the rows are dropped and counted.
 
 use super::answer::{Asked, Counts, Meaning, meaning};
 use super::client::Client;
@@ -17,28 +17,28 @@ use tokio::sync::watch;
 /// Interval of log lines about repeated failures.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// A request that is sent.
+/// A request that is ready to be sent.
 pub struct Outgoing {
-    /// The message, compressed by Snappy.
+    /// The message, compressed with Snappy.
     pub body: Bytes,
     pub version: RemoteWriteVersion,
     pub counts: Counts,
-    /// Time from which some of the rows are too old to be sent; `None` without a limit of age.
+    /// Time from which some rows are too old to be sent; `None` without an age limit.
     pub stale_at: Option<Instant>,
 }
 
 /// Outcome of sending a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receiver has the rows; the answered attempt took this long.
+    /// The receiver has stored the rows. Has the duration of the successful attempt.
     Delivered(Duration),
-    /// The receiver will not have the rows.
+    /// The receiver will never accept the rows.
     Refused,
-    /// The receiver does not know messages of this version.
+    /// The receiver does not accept messages of this version.
     UnknownVersion,
-    /// Some of the rows are too old by now: the request is to be rebuilt.
+    /// Some rows have become too old: the request must be rebuilt without them.
     Stale,
-    /// The request was recalled after a failed attempt.
+    /// The request was stopped after a failed attempt, because the dispatcher recalled it.
     Recalled,
 }
 
@@ -49,7 +49,7 @@ pub struct Sender {
     pub figures: Arc<Figures>,
     /// Name of the destination in log lines.
     pub name: String,
-    /// Whether the receiver has returned counts, as only receivers of 2.0 do.
+    /// Whether the receiver has ever returned counts of written rows, as only 2.0 receivers do.
     pub has_counted: AtomicBool,
 }
 
@@ -70,13 +70,13 @@ impl Outgoing {
 }
 
 impl Sender {
-    /// Sends until the request is answered for good, or an attempt fails after a recall.
+    /// Sends until the outcome is final, or until an attempt fails after a recall.
     pub async fn send(&self, request: &Outgoing, mut recalled: watch::Receiver<bool>) -> Outcome {
         let mut backoff = self.queue.min_backoff.min(self.queue.max_backoff);
         let mut warned: Option<Instant> = None;
         for attempt in 0.. {
             let is_stale = |at: Instant| Instant::now() >= at;
-            // The first attempt follows at once on the making of the request.
+            // The first attempt follows directly after the request was built.
             if attempt > 0 && request.stale_at.is_some_and(is_stale) {
                 return Outcome::Stale;
             }
@@ -142,19 +142,19 @@ impl Sender {
                         );
                     }
                     tokio::select! {
-                        // A recall during the attempt must be seen before the next one.
+                        // A recall during the attempt must be noticed before the next attempt.
                         biased;
                         _ = recalled.wait_for(|is_recalled| *is_recalled) => {
                             return Outcome::Recalled;
                         }
                         () = tokio::time::sleep(pause) => {}
                     }
-                    // A pause that the receiver asked for raises the backoff as well.
+                    // A longer pause that the receiver asked for also raises the next backoff.
                     backoff = (backoff.max(pause) * 2).min(self.queue.max_backoff);
                 }
             }
         }
-        // Attempts ran out of numbers; the request is rebuilt.
+        // Only after all attempt numbers are used; the request is rebuilt.
         Outcome::Stale
     }
 
@@ -167,8 +167,8 @@ impl Sender {
         self.figures.requests.fetch_add(1, Relaxed);
         let lost = request.counts.without(written);
         if !lost.is_nothing() {
-            // Against the specification, which has 4xx for that; a retry would not be written
-            // either.
+            // The specification demands 4xx for rows that were not written. A retry of these rows
+            // would not be written either.
             self.figures.failed.add(&lost);
             let Counts { samples, histograms, exemplars } = lost;
             tracing::error!(

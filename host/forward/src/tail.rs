@@ -1,5 +1,5 @@
-//! Reads both logs for one destination, in an order in which nothing is missing: an out-of-order
-//! record is read after everything that was written before it.
+//! Reads both logs for one destination. The order ensures that no series is missing: an
+//! out-of-order record is read after all in-order records that were written before it.
 //!
 //! ```text
 //! look where the out-of-order log ends ─▶ read the in-order log ─▶ read the out-of-order log to there ─┐
@@ -18,7 +18,7 @@ use tidepool_runtime::{Destination, Fed, Place, ShardPosition};
 /// Bytes of records read at a time.
 const READ_BYTES: usize = 128 * 1024;
 
-/// One log, and records read from it that found no room yet.
+/// Reader of one log, and records that did not fit into the queues yet.
 struct Tail {
     log: LogKind,
     follower: LogFollower,
@@ -29,7 +29,7 @@ struct Waiting {
     segment: u32,
     first: u32,
     records: Records,
-    /// Records and bytes that were taken.
+    /// Number of records, and of their bytes, that were queued.
     taken: (usize, usize),
 }
 
@@ -39,18 +39,18 @@ pub(super) struct Tails {
     out_of_order: Tail,
     has_observed: bool,
     series: SeriesBase,
-    /// The checkpoint after which series were dropped.
+    /// The last checkpoint for which series were dropped.
     dropped_before: Option<u32>,
 }
 
-/// Finds the checkpoint that knows all series of undelivered out-of-order rows. A row names a
-/// series that the head has at that time; so once all rows before a look at the log are delivered,
-/// the checkpoint that was the newest at that look is enough.
+/// Finds the newest checkpoint with all series of undelivered out-of-order rows. A new row refers
+/// to a series in the newest checkpoint or in a later segment. So once all rows before a look at
+/// the log are delivered, the newest checkpoint at that look suffices.
 #[derive(Default)]
 struct SeriesBase {
-    /// The newest checkpoint when the log was looked at.
+    /// The newest checkpoint when the current read cycle began.
     looked: Option<Option<u32>>,
-    /// End of the out-of-order log then, as segment and record, and that checkpoint.
+    /// End of the out-of-order log after that cycle (segment, record), and that checkpoint.
     awaited: Option<((u32, u32), Option<u32>)>,
     found: Option<u32>,
 }
@@ -59,7 +59,7 @@ struct SeriesBase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read {
     Some,
-    /// Nothing more is there for now.
+    /// The log has no unread record for now.
     End,
     Full,
 }
@@ -100,7 +100,7 @@ impl Tail {
     }
 }
 
-/// The target of rows that are read, and their counters.
+/// The target for rows that are read, and its counters.
 pub(super) struct Feeding<'a> {
     pub destination: &'a mut Destination,
     pub capacity: u32,
@@ -128,7 +128,7 @@ impl Feeding<'_> {
 }
 
 impl Tails {
-    /// Goes on from a position; the series of everything before it are read first.
+    /// Continues from a position. The series of all older segments are read first.
     pub fn open(
         data: &DataDir,
         positions: &[ShardPosition],
@@ -149,7 +149,7 @@ impl Tails {
 
     /// Reads the next part of the logs.
     pub fn step(&mut self, to: &mut Feeding<'_>) -> Result<Read, ForwardError> {
-        // The end of the out-of-order log comes first: see the order above.
+        // The end of the out-of-order log is read first, as the drawing above shows.
         if !self.has_observed {
             if self.series.awaited.is_none() {
                 self.series.looked = Some(SeriesFiles::newest_checkpoint_number(&self.data)?);
@@ -171,7 +171,7 @@ impl Tails {
         Ok(read)
     }
 
-    /// Returns the newest checkpoint that knows all series of undelivered rows, if there is one.
+    /// Returns the newest checkpoint with all series of undelivered rows, if there is one.
     pub fn series_base(&mut self, positions: &[ShardPosition]) -> Option<u32> {
         let delivered = positions
             .iter()
@@ -184,31 +184,31 @@ impl Tails {
         self.series.found
     }
 
-    /// Returns the current end of the out-of-order log, as records are counted.
+    /// Returns the current end of the out-of-order log; its place counts records in the segment.
     pub fn out_of_order_end(&self) -> Result<Place, ForwardError> {
         end_behind(&self.data, LogKind::OutOfOrder, self.out_of_order.follower.place().0)
     }
 
-    /// Drops series that a new checkpoint lacks, once everything before it was read.
+    /// Drops series that a new checkpoint no longer has, once all older records are read.
     pub fn drop_series(&mut self, destination: &mut Destination) -> Result<(), ForwardError> {
         let Some((number, files)) = SeriesFiles::newest_checkpoint(&self.data)? else {
             return Ok(());
         };
-        // Records before the checkpoint that are still unread may name the series.
+        // Unread records before the checkpoint may refer to the series.
         if self.has_observed
             || self.dropped_before >= Some(number)
             || self.in_order.follower.place().0 <= number
         {
             return Ok(());
         }
-        // Noted again first, so that only series which the checkpoint lacks are dropped.
+        // Noted again first, so that only series that the checkpoint does not have are dropped.
         files.each(READ_BYTES, |segment, records| destination.note_series(segment, &records))?;
         destination.drop_series(number)?;
         self.dropped_before = Some(number);
         Ok(())
     }
 
-    /// Returns whether a log has more than can be read of it now.
+    /// Returns whether a log has bytes that cannot be read now.
     pub fn is_stuck(&self) -> bool {
         self.in_order.follower.is_stuck() || self.out_of_order.follower.is_stuck()
     }
@@ -219,13 +219,13 @@ impl Tails {
     }
 }
 
-/// Returns the current end of a log, as records are counted.
+/// Returns the current end of a log as a segment and a number of records.
 pub(super) fn end_of(data: &DataDir, log: LogKind) -> Result<Place, ForwardError> {
     let last = LogFollower::new(data, log, 0).last_segment()?;
     end_behind(data, log, last.unwrap_or(0))
 }
 
-/// The same, if this segment or a later one exists.
+/// Returns the same end, if `segment` or a later segment exists.
 fn end_behind(data: &DataDir, log: LogKind, segment: u32) -> Result<Place, ForwardError> {
     let mut follower = LogFollower::new(data, log, segment);
     loop {
@@ -236,14 +236,14 @@ fn end_behind(data: &DataDir, log: LogKind, segment: u32) -> Result<Place, Forwa
     }
 }
 
-/// Returns the bytes of both logs from the position on, in whole segments.
+/// Returns the size of both logs from the position on, in whole segments.
 pub(super) fn bytes_behind(data: &DataDir, positions: &[ShardPosition]) -> u64 {
     let (in_order, out_of_order) = segments(positions);
     let behind = |log, segment| LogFollower::new(data, log, segment).bytes_left();
     behind(LogKind::InOrder, in_order) + behind(LogKind::OutOfOrder, out_of_order)
 }
 
-/// Returns the first segments of both logs of which not all is delivered.
+/// Returns the first segment of each log that is not delivered completely.
 pub(super) fn segments(positions: &[ShardPosition]) -> (u32, u32) {
     let first = |of: fn(&ShardPosition) -> u32| positions.iter().map(of).min().unwrap_or(0);
     (first(|position| position.in_order.segment), first(|position| position.out_of_order.segment))

@@ -1,5 +1,5 @@
-//! Chooses the version of remote write for a receiver: the configured one, or 1.0 for a while after
-//! it did not accept 2.0.
+//! Chooses the version of remote write for a receiver: the configured version, or 1.0 for a while
+//! after the receiver did not accept 2.0.
 //!
 //! Source: Remote-Write 2.0 specification, sections "Required Written Response Headers" and "2.x vs
 //! 1.x Compatibility".
@@ -7,14 +7,14 @@
 use std::time::{Duration, Instant};
 use tidepool_runtime::RemoteWriteVersion;
 
-/// Time for which a receiver that did not accept 2.0 gets 1.0. By then it may be newer, or another
-/// server had answered.
+/// Time for which a receiver gets 1.0 after it did not accept 2.0. By then it may have been
+/// updated, or the refusal may have come from another server.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(300);
 
-/// The version that is sent now, and the configured one.
+/// The configured version, and whether 1.0 is used instead of it.
 pub(super) struct Negotiated {
     configured: RemoteWriteVersion,
-    /// Moment since which 1.0 is sent instead.
+    /// Time since which 1.0 is sent instead of 2.0.
     fell_back: Option<Instant>,
     has_told: bool,
 }
@@ -24,7 +24,7 @@ impl Negotiated {
         Negotiated { configured, fell_back: None, has_told: false }
     }
 
-    /// Returns the version of a request that is made now.
+    /// Returns the version for a request that is made at `now`.
     pub fn version(&mut self, now: Instant) -> RemoteWriteVersion {
         let is_over = |at: &Instant| now.saturating_duration_since(*at) >= ASK_AGAIN_AFTER;
         self.fell_back = self.fell_back.take_if(|at| !is_over(at));
@@ -34,14 +34,14 @@ impl Negotiated {
         }
     }
 
-    /// Records that the receiver did not accept 2.0; returns whether that is news.
+    /// Records that the receiver did not accept 2.0; returns whether this is to be logged.
     pub fn not_taken(&mut self, now: Instant) -> bool {
         self.fell_back = Some(now);
-        // Requests that were on their way end the same, and are no news.
+        // Requests sent before the first refusal end with the same refusal, which is logged once.
         !std::mem::replace(&mut self.has_told, true)
     }
 
-    /// Records an accepted version; returns whether it is 2.0 again after 1.0.
+    /// Records an accepted version; returns whether 2.0 works again after 1.0 was used.
     pub fn taken(&mut self, version: RemoteWriteVersion) -> bool {
         version == RemoteWriteVersion::V2 && std::mem::take(&mut self.has_told)
     }

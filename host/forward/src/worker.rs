@@ -1,5 +1,5 @@
-//! The thread of one destination: one run after the other, each with an engine instance of its own,
-//! until it is time to stop.
+//! The thread of one destination. It makes delivery runs one after the other, each with its own
+//! engine instance, until it is stopped.
 
 use super::ForwardError;
 use super::client::Client;
@@ -19,40 +19,40 @@ use tidepool_disk::wal::FORWARD_DIR;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{Destination, ForwardSettings, Label, Place};
 
-/// First pause before a worker that failed restarts; it doubles.
+/// Pause before a failed run is restarted. It doubles with each further failure.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// Maximum of these pauses; a run that lasted longer has not failed at once.
+/// Maximum of that pause. After a run that lasted longer, the pause starts at the minimum again.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// File and position, which go from worker to worker of a destination.
+/// The position file and its content. A changed destination's new worker receives them.
 pub(super) struct DeliveryState {
     pub file: PositionFile,
     pub position: Position,
 }
 
-/// Source of the position that a worker begins with.
+/// Source of the position at which a worker starts.
 pub(super) enum Start {
-    /// The position is known already.
+    /// The position is already known.
     At(Box<DeliveryState>),
-    /// The position is that of the worker with this number, which was asked to stop.
+    /// The position at which another worker ends: its thread, which was asked to stop, and number.
     Behind(JoinHandle<Option<DeliveryState>>, u64),
 }
 
-/// The thread's state over all of its runs.
+/// State of the thread that outlives its runs.
 struct Worker {
     parts: Resources,
     sender: Arc<Sender>,
     stand: DeliveryState,
     version: Negotiated,
-    /// Start time by the node's clock.
+    /// Time at which the thread started, by the node's clock.
     begun_ms: i64,
 }
 
-/// Works until it is time to stop, and returns the position then.
+/// Works until a stop signal, and returns the position at that time.
 pub(super) fn run(parts: Resources, client: Client, start: Start) -> Option<DeliveryState> {
-    // A name made of the URL says nothing to people. The level is that of errors, so that every
-    // level of the log shows the span.
+    // A name derived from the URL tells people nothing, so the span has the URL. The level is that
+    // of errors, so that the span is shown at every log level.
     let _span = tracing::error_span!("forwarding", url = %parts.config.url).entered();
     let stand = begin(&parts, start)?;
     let sender = Arc::new(Sender {
@@ -66,8 +66,8 @@ pub(super) fn run(parts: Resources, client: Client, start: Start) -> Option<Deli
     Some(Worker { parts, sender, stand, version, begun_ms: system_now_ms() }.run())
 }
 
-/// Waits for the worker before this one, if there is one; returns `None` if it is time to stop
-/// before the position is known.
+/// Waits for the worker before this one, if there is any; returns `None` if a stop signal arrives
+/// before its position is known.
 fn begin(parts: &Resources, start: Start) -> Option<DeliveryState> {
     let (thread, number) = match start {
         Start::At(stand) => return Some(*stand),
@@ -91,7 +91,7 @@ fn begin(parts: &Resources, start: Start) -> Option<DeliveryState> {
         }
     }
     let stand = stand?;
-    // Only now: until here the needs of the worker before were kept.
+    // Replaced only now: until here the needs of the worker before this one were kept.
     parts.needs.add(parts.number, segments(&stand.position.shards));
     if let Err(error) = parts.needs.drop_destination(number) {
         tracing::warn!(%error, "could not delete WAL segments kept for forwarding");
@@ -99,7 +99,7 @@ fn begin(parts: &Resources, start: Start) -> Option<DeliveryState> {
     Some(stand)
 }
 
-/// Waits for a worker's thread, and returns its position.
+/// Waits until a worker's thread has ended, and returns its position.
 pub(super) fn join(thread: JoinHandle<Option<DeliveryState>>) -> Option<DeliveryState> {
     thread.join().unwrap_or_else(|_| {
         tracing::error!("a thread that forwards samples panicked");
@@ -107,7 +107,7 @@ pub(super) fn join(thread: JoinHandle<Option<DeliveryState>>) -> Option<Delivery
     })
 }
 
-/// Returns the engine's settings of a destination.
+/// Returns the settings of a destination's engine instance.
 pub(super) fn settings(
     config: &DestinationConfig,
     labels: &[Label],
@@ -123,7 +123,7 @@ pub(super) fn settings(
 }
 
 impl Worker {
-    /// Works until it is time to stop. After a failure, a run restarts from the position.
+    /// Works until a stop signal. After a failure, a new run starts from the position.
     fn run(mut self) -> DeliveryState {
         tracing::info!(remote_name = self.parts.config.name, "forwarding started");
         let mut pause = RESTART_PAUSE;
@@ -171,10 +171,10 @@ impl Worker {
         let ended = run.work();
         let last = run.last_position();
         drop(run);
-        // The next run begins where this one's last answer left the position.
+        // The next run starts at the position after this run's last answer.
         match last {
             Some(last) => *position = last,
-            // The instance has ended, and its position with it; the file has the last one.
+            // The instance has failed, so its position is lost; the file has the last one written.
             None => {
                 let dir = parts.store.data().path().join(FORWARD_DIR);
                 if let Ok((opened, Some(read))) = PositionFile::open(&dir, &config.name) {
@@ -185,8 +185,8 @@ impl Worker {
         ended.map_err(named)
     }
 
-    /// Waits for a pause, or until it is time to stop. Meanwhile the figures are updated, and the
-    /// log is kept within its bound.
+    /// Waits for `pause` or a stop signal. Meanwhile updates the figures, and keeps the log within
+    /// its bound.
     fn stand_by(&mut self, pause: Duration) {
         let until = Instant::now() + pause;
         loop {
@@ -199,7 +199,7 @@ impl Worker {
         }
     }
 
-    /// Updates the figures that need no instance.
+    /// Updates the figures that can be read without an engine instance.
     fn show_stand(&mut self) {
         let Resources { store, runtime, figures, .. } = &self.parts;
         let Position { shards, delivered_ms, .. } = &mut self.stand.position;
@@ -207,7 +207,7 @@ impl Worker {
             runtime.block_on(stored_ms(store, delivered_ms.is_none()))
         {
             figures.newest_ms.store(newest_ms, Relaxed);
-            // Delivery has not begun: everything waits, from the first sample on.
+            // Nothing was delivered yet, so the lag is measured from the oldest sample.
             delivered_ms.get_or_insert(oldest_ms.min(self.begun_ms));
         }
         figures.delivered_ms.store(delivered_ms.unwrap_or(0), Relaxed);
@@ -217,8 +217,8 @@ impl Worker {
         figures.shards.store(shards.len() as u64, Relaxed);
     }
 
-    /// Drops the oldest kept segments beyond the bound, as long as no instance can note their rows
-    /// in a gap.
+    /// Drops the oldest kept segments beyond the bound. Without an engine instance, their rows
+    /// cannot be moved to a gap, the list of ranges to read from the store.
     fn bound_log(&mut self) {
         let Resources { number, config, needs, figures, .. } = &self.parts;
         let DeliveryState { file, position } = &mut self.stand;
@@ -240,7 +240,7 @@ impl Worker {
                 "forwarding cannot start, and its WAL segments exceed --remote-write-log-size: \
                  the oldest are dropped unsent"
             );
-            // Written before the segments are deleted that the old position names.
+            // Written first: the old position refers to the segments that are deleted below.
             if let Err(error) = file.write(&position.shards, None, position.delivered_ms) {
                 tracing::error!(remote_name, %error, "could not write the delivery position");
                 return;
@@ -252,7 +252,7 @@ impl Worker {
     }
 }
 
-/// Returns a place, or the beginning of a later segment.
+/// Returns `place`, or the beginning of `segment` if the place is in an earlier segment.
 fn not_before(place: Place, segment: u32) -> Place {
     match place.segment < segment {
         true => Place { segment, record: 0, row: 0 },

@@ -1,5 +1,5 @@
-//! Prints the cost of a round: CPU time of all threads, and the number of samples. The bar is 1 ms.
-//! `cargo run --release --example cost [ROUNDS]`.
+//! Prints the cost of a round: CPU time of all threads, and the number of samples. The goal is 1
+//! ms. `cargo run --release --example cost [ROUNDS]`.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl Sink for Counting {
     fn failed(&mut self, _collector: &'static str, _error: &CollectError) {}
 }
 
-/// CPU time of this process: user and system, all threads.
+/// Returns the CPU time of this process, user and system, of all threads.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
@@ -47,7 +47,7 @@ fn main() {
     let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok());
     let rounds = rounds.unwrap_or(ROUNDS_DEFAULT);
     let mut metrics = NodeMetrics::new(Options::default());
-    // Not measured: the first round starts the thread for mounts and grows the buffers.
+    // Not measured, because the first round starts the thread for mounts and grows buffers.
     metrics.collect(&mut Counting::default());
     let (cpu_begin, begin) = (cpu_time(), Instant::now());
     let mut last = Counting::default();

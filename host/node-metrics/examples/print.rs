@@ -1,6 +1,6 @@
-//! Prints the metrics of this machine in Prometheus' text format, as a node_exporter would answer:
-//! `cargo run --example print [TEXTFILE_DIRECTORY]…`. The variables `PROCFS`, `SYSFS`, `ROOTFS`
-//! and `UDEV_DATA` name other roots.
+//! Prints the metrics of this machine in Prometheus' text format, like a node_exporter: `cargo run
+//! --example print [TEXTFILE_DIRECTORY]…`. The variables `PROCFS`, `SYSFS`, `ROOTFS` and
+//! `UDEV_DATA` set other roots for the files.
 
 use std::env::{args_os, var_os};
 use tidepool_node_metrics::{

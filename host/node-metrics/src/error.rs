@@ -1,15 +1,15 @@
-//! Errors of collectors, which all read small files or call the system, and parse the text.
+//! Errors of collectors: reading a small file, calling the system, or parsing text has failed.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Number of characters of a line that an error quotes.
+/// Maximum number of characters of a line that an error quotes.
 const QUOTE_CHARS: usize = 80;
 
-/// Error of a collector. Its `node_scrape_collector_success` is 0 then; all others continue.
+/// Error of a collector. It sets `node_scrape_collector_success` to 0; other collectors continue.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// The machine has nothing of the kind, such as sensors: worth a debug message only.
+    /// The machine has nothing of this kind, such as no sensors. Only logged at debug level.
     #[error("there is nothing to collect: {0}")]
     NoData(&'static str),
     #[error("{}: cannot be read: {source}; check that this root is mounted here", path.display())]
@@ -21,16 +21,16 @@ pub enum CollectError {
     #[error("{}: has more than {bytes_max} bytes", path.display())]
     TooLarge {
         path: PathBuf,
-        /// Size limit of a file.
+        /// Maximum size of a file in bytes.
         bytes_max: usize,
     },
     #[error("{}:{line}: expected {expected}, found {found:?}", path.display())]
     Malformed {
         path: PathBuf,
-        /// Number of the line, from 1.
+        /// Number of the line, counted from 1.
         line: usize,
         expected: &'static str,
-        /// Text that was found, shortened.
+        /// Text that was found, cut if it is long.
         found: String,
     },
     #[error("{call}: {source}")]
@@ -41,7 +41,7 @@ pub enum CollectError {
     },
 }
 
-/// Fault found by a parser, before the file is known.
+/// Error of a parser, which does not know the file's path.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     line: usize,
@@ -63,7 +63,7 @@ impl CollectError {
 }
 
 impl Malformed {
-    /// Creates a fault. `line` counts from 0, as iterators do.
+    /// Creates an error. `line` is counted from 0.
     pub(crate) fn new(line: usize, expected: &'static str, found: &str) -> Malformed {
         let found = found.chars().take(QUOTE_CHARS).collect();
         Malformed { line: line + 1, expected, found }

@@ -1,10 +1,10 @@
-//! The metrics in Prometheus' text format, version 0.0.4.
+//! Prometheus' text format, version 0.0.4.
 
 use crate::sink::{Kind, Label};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Writes the families and samples of a [`Sink`](crate::Sink) as text, as node_exporter answers.
+/// Writes families and samples of a [`Sink`](crate::Sink) as text, like node_exporter does.
 #[derive(Clone, Debug, Default)]
 pub struct Exposition {
     text: String,
@@ -22,18 +22,18 @@ impl Exposition {
         name.clone_into(&mut self.family);
     }
 
-    /// Writes the lines before the samples of a family. A name with other characters than letters,
-    /// digits, underscores and colons is quoted.
+    /// Writes the lines before the samples of a family. The name is quoted if it has characters
+    /// other than letters, digits, underscores and colons.
     pub fn head(&mut self, name: &str, help: &str, kind: &str) {
         let name = written(name);
         self.line(format_args!("# HELP {name} {}", help.replace('\\', r"\\").replace('\n', r"\n")));
         self.line(format_args!("# TYPE {name} {kind}"));
     }
 
-    /// Writes a sample of the family that began last.
+    /// Writes a sample of the last family that was started.
     pub fn sample(&mut self, labels: &[Label<'_>], value: f64) {
         let mut separator = '{';
-        // A quoted name stands in the braces, as in Prometheus 3.
+        // As in Prometheus 3, a quoted name is written inside the braces.
         if is_plain(&self.family) {
             self.text.push_str(&self.family);
         } else {
@@ -54,7 +54,7 @@ impl Exposition {
         self.line(format_args!(" {value}"));
     }
 
-    /// Appends samples unchanged, each with the end of its line.
+    /// Appends lines with samples unchanged. Each line must end with a line feed.
     pub fn lines(&mut self, lines: &str) {
         self.text.push_str(lines);
     }
@@ -65,7 +65,7 @@ impl Exposition {
         self.text.push('\n');
     }
 
-    /// Returns the text, and begins a new one.
+    /// Returns the text written so far, and starts a new text.
     pub fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }

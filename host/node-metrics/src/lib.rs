@@ -2,7 +2,7 @@
 //! node_exporter 1.12 with its default flags, so that its dashboards, rules and alerts (node-mixin)
 //! work unchanged.
 //!
-//! | collector | source | gives |
+//! | collector | source | metrics |
 //! | --- | --- | --- |
 //! | `bonding` | `class/net/bonding_masters` and `*/bonding` in sysfs | `node_bonding_*` |
 //! | `conntrack` | `sys/net/netfilter`, `net/stat/nf_conntrack` | `node_nf_conntrack_*` |
@@ -20,31 +20,31 @@
 //! | `pressure` | `pressure/*` | `node_pressure_*` |
 //! | `sockstat` | `net/sockstat`, `net/sockstat6` | `node_sockstat_*` |
 //! | `stat` | `stat` | `node_boot_time_seconds`, `node_context_switches_total`, … |
-//! | `textfile` | `*.prom` in given directories | what stands there, `node_textfile_*` |
+//! | `textfile` | `*.prom` in given directories | the metrics in the files, `node_textfile_*` |
 //! | `thermal_zone` | `class/thermal` in sysfs | `node_thermal_zone_temp`, `node_cooling_device_*` |
 //! | `time` | the clock; `devices/system/clocksource` in sysfs | `node_time_*` |
 //! | `timex` | `adjtimex(2)` | `node_timex_*` |
 //! | `uname` | `uname(2)` | `node_uname_info` |
 //! | `vmstat` | `vmstat` | `node_vmstat_*` |
 //!
-//! Sources without a named root are in procfs. Each collector also gives
+//! Sources are in procfs unless stated otherwise. For each collector, there are also
 //! `node_scrape_collector_success` and `node_scrape_collector_duration_seconds`.
 //!
-//! Differences from upstream: the collectors `cpu` and `stat` share one reading of `stat`, the most
-//! expensive file; a mount point that is mounted over gives one set of series, where upstream's
-//! scrape reports duplicates; a mount without an answer delays one round by the timeout and no
-//! other, where upstream's scrape waits for ever; where sandboxes forbid netlink sockets, `net/dev`
-//! gives all but `node_network_receive_nohandler_total`; directories of the textfile collector are
-//! no patterns; the size of files is limited.
+//! Differences from upstream: the collectors `cpu` and `stat` read `stat`, the most expensive file,
+//! only once; a mount point with several mounts has one set of series, while upstream's scrape
+//! reports duplicates; a mount without an answer delays a single round by the timeout, while
+//! upstream's scrape waits forever; if a sandbox forbids netlink sockets, `net/dev` is read, and
+//! only `node_network_receive_nohandler_total` is missing; directories of the textfile collector
+//! cannot be patterns; the size of files is limited.
 //!
-//! A collector that fails costs its own series only. All files are read with bounds and without
+//! A failed collector only misses its own series. All files are read with a size limit and without
 //! waiting. On a busy virtual machine with two processors, 20 mounts and five network devices, a
 //! round of 337 samples takes 0.55 to 0.7 ms of CPU time, four fifths of it in the kernel
-//! (`examples/cost.rs`); the bar is 1 ms. Each sensor of `hwmon` adds a file, and some drivers take
-//! milliseconds for theirs.
+//! (`examples/cost.rs`); the goal is 1 ms. Each sensor of `hwmon` adds a file, and some drivers
+//! need milliseconds per file.
 //!
-//! The crate `procfs` would parse a third of the files, but reads fixed paths, allocates for each
-//! field, and fails if a field is missing that upstream does without.
+//! The crate `procfs` could parse a third of the files, but it reads fixed paths, allocates for
+//! each field, and fails if a field is missing that upstream can do without.
 //!
 //! Continue with [`Sink`], which receives the metrics, and [`NodeMetrics`].
 
@@ -79,24 +79,24 @@ pub const MOUNT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Options {
     pub paths: Paths,
-    /// Directories with metric files of other programs, whose names end in `.prom`. They belong on
-    /// local disks: a round waits for a directory whose server is gone.
+    /// Directories with metric files of other programs, whose names end in `.prom`. They should be
+    /// on local disks: a round waits for a network file system whose server does not answer.
     pub textfile_directories: Vec<PathBuf>,
-    /// Time that a round waits for the answers of all mounts. A mount without one by then has
-    /// `device_error="mountpoint timeout"`, and is not queried again before it answers.
+    /// Time that a round waits for the answers of all mounts. A mount without an answer by then
+    /// gets `device_error="mountpoint timeout"`, and is not queried again until it answers.
     pub mount_timeout: Duration,
 }
 
-/// Reads the metrics of the machine, round by round.
+/// Reads the metrics of the machine. Each call of [`NodeMetrics::collect`] is a round.
 ///
-/// Keeps between rounds: one thread that queries mounts (and one more for each mount that does not
+/// Kept between rounds: a thread that queries mounts (and another one for each mount that does not
 /// answer, up to 16), a netlink socket, and buffers.
 pub struct NodeMetrics {
     paths: Paths,
     reader: Reader,
     stat: SharedStat,
     collectors: Vec<Box<dyn Collector>>,
-    /// Results of the collectors in this round, for the families about them.
+    /// Results of the collectors in this round, for `node_scrape_collector_*`.
     outcomes: Vec<Outcome>,
 }
 
@@ -117,7 +117,7 @@ impl Default for Options {
 }
 
 impl NodeMetrics {
-    /// Creates the collectors, which reads nothing yet but the time zone.
+    /// Creates the collectors. Only the time zone is read now.
     pub fn new(options: Options) -> NodeMetrics {
         let mut reader = Reader::default();
         let collectors = collectors::all(&options, &mut reader);
@@ -126,14 +126,14 @@ impl NodeMetrics {
         NodeMetrics { paths, reader, stat: SharedStat::default(), collectors, outcomes }
     }
 
-    /// Runs a round: gives `sink` all current metrics.
+    /// Runs a round: passes all current metrics to `sink`.
     ///
-    /// Blocks while it reads; longer than a few milliseconds only if a mount does not answer
-    /// ([`Options::mount_timeout`]), and all but that collector and `textfile` are done before.
+    /// Blocks while reading. This takes longer than a few milliseconds only if a mount does not
+    /// answer ([`Options::mount_timeout`]). By then, only `filesystem` and `textfile` are not done.
     pub fn collect(&mut self, sink: &mut dyn Sink) {
         let mut output = Output::new(sink);
         let NodeMetrics { paths, reader, stat, collectors, outcomes } = self;
-        // `stat` is shared within a round, not between rounds.
+        // `stat` is shared within a round, but not between rounds.
         stat.reset();
         outcomes.clear();
         let mut round = Round { paths, reader, stat };
@@ -143,13 +143,13 @@ impl NodeMetrics {
             let duration = begin.elapsed();
             let is_success = result.is_ok();
             outcomes.push(Outcome { collector: collector.name(), is_success, duration });
-            // A failed collector keeps its earlier samples, and the others go on.
+            // Samples written before the failure remain, and the other collectors continue.
             if let Err(error) = result {
                 output.failed(collector.name(), &error);
             }
         }
         scrape_outcomes(outcomes, &mut output);
-        // One large file must not hold its memory for good.
+        // Otherwise a single large file would occupy memory permanently.
         self.reader.shrink();
     }
 }

@@ -1,15 +1,15 @@
-//! Roots of the machine's files, which a container may have mounted elsewhere.
+//! Root directories of the machine's files, which may be mounted elsewhere in a container.
 
 use std::path::{Path, PathBuf};
 
-/// Roots, as node_exporter's `--path.*` flags set them.
+/// Root directories, as set by node_exporter's `--path.*` flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     pub procfs: PathBuf,
     pub sysfs: PathBuf,
-    /// `--path.rootfs`: root of mount points and `os-release`, which is removed from mount points.
+    /// `--path.rootfs`: root for mount points and `os-release`. It is removed from mount points.
     pub rootfs: PathBuf,
-    /// `--path.udev.data`. As in upstream, not below `rootfs`: containers name it, too.
+    /// `--path.udev.data`. As in upstream, not relative to `rootfs`, so containers set it as well.
     pub udev_data: PathBuf,
 }
 
@@ -33,7 +33,7 @@ impl Paths {
         self.sysfs.join(name)
     }
 
-    /// Returns the path of a file that the machine calls `absolute`.
+    /// Returns the path here of a file whose path on the machine is `absolute`.
     pub(crate) fn rootfs(&self, absolute: &Path) -> PathBuf {
         self.rootfs.join(absolute.strip_prefix("/").unwrap_or(absolute))
     }

@@ -1,6 +1,6 @@
-//! Reads small files whose size is not known before: procfs and sysfs state 0 or 4096.
+//! Reads small files whose size is unknown: files in procfs and sysfs have size 0 or 4096.
 //!
-//! Reading does not wait: a FIFO reads as empty. Memory does not grow: a file larger than
+//! Reading does not wait: a FIFO is read as empty. Memory is bounded: a file larger than
 //! [`FILE_BYTES_MAX`] is an error, and the buffer shrinks after each round.
 
 use crate::error::{CollectError, Malformed, Result};
@@ -11,29 +11,29 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// Size limit of a file. The longest known, `mountinfo` of a machine with thousands of containers
-/// and `stat` of one with thousands of interrupts, have 2 MB.
+/// Maximum size of a file. The largest known files have 2 MB: `mountinfo` of a machine with
+/// thousands of containers, and `stat` of a machine with thousands of interrupts.
 pub(crate) const FILE_BYTES_MAX: usize = 8 << 20;
-/// Size of the buffer between rounds.
+/// Size to which the buffer shrinks after each round.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
-/// Fewest bytes read at once: enough for most files, and for nearly all of drivers.
+/// Minimum number of bytes per read, enough for most files, and for nearly all of drivers.
 const READ_BYTES: usize = 16 << 10;
-/// Number of bytes that upstream reads of an attribute of sysfs.
+/// Maximum number of bytes that upstream reads of an attribute in sysfs.
 const ATTRIBUTE_BYTES_MAX: usize = 128;
 
-/// Reads all files into one buffer, one after another.
+/// Reads files one after another into the same buffer.
 #[derive(Default)]
 pub(crate) struct Reader {
     buffer: Vec<u8>,
 }
 
-/// Opens a file without waiting for a writer, and without becoming a terminal's process.
+/// Opens a file. Does not wait for a FIFO's writer, and does not get a controlling terminal.
 pub(crate) fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
 }
 
-/// Returns the entries of a directory that match upstream's `prefix[0-9]*`, sorted.
+/// Returns the sorted entries of a directory that match upstream's `prefix[0-9]*`.
 pub(crate) fn numbered(directory: &Path, prefix: &str) -> io::Result<Vec<String>> {
     let is_one = |name: &str| {
         name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -43,7 +43,7 @@ pub(crate) fn numbered(directory: &Path, prefix: &str) -> io::Result<Vec<String>
     Ok(names)
 }
 
-/// Returns the entries of a directory, sorted, without names that are not UTF-8: no driver has one.
+/// Returns the sorted entries of a directory. Names that are not UTF-8 are skipped.
 pub(crate) fn entries(directory: &Path) -> io::Result<Vec<String>> {
     let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
     let mut names = names.filter_map(io::Result::transpose).collect::<io::Result<Vec<_>>>()?;
@@ -58,7 +58,7 @@ impl Reader {
         self.all_of(file, path, FILE_BYTES_MAX)
     }
 
-    /// Reads a whole file of text.
+    /// Reads a whole file as text, which must be UTF-8.
     pub(crate) fn text(&mut self, path: &Path) -> Result<&str> {
         let bytes = self.bytes(path)?;
         std::str::from_utf8(bytes).map_err(|error| {
@@ -68,7 +68,7 @@ impl Reader {
         })
     }
 
-    /// Reads all of an open file; `path` is for errors.
+    /// Reads an open file to its end. `path` is used in errors.
     pub(crate) fn all_of(
         &mut self,
         file: impl AsFd,
@@ -77,29 +77,29 @@ impl Reader {
     ) -> Result<&[u8]> {
         let mut len = 0;
         loop {
-            // The capacity remains, so this writes zeros and allocates nothing.
+            // The buffer keeps its capacity, so mostly this only writes zeros.
             self.buffer.resize(self.buffer.len().max(len + READ_BYTES), 0);
             match retry_on_intr(|| rustix::io::read(&file, &mut self.buffer[len..])) {
                 Ok(0) => return Ok(&self.buffer[..len]),
                 Ok(read) => len += read,
                 Err(error) => return Err(CollectError::read(path, error)),
             }
-            // Checked after each read, so that an endless file ends.
+            // Checked after each read, so that reading an endless file ends.
             if len > bytes_max {
                 return Err(CollectError::TooLarge { path: path.to_owned(), bytes_max });
             }
         }
     }
 
-    /// Reads an attribute of sysfs: one short line, without the white space around it.
+    /// Reads an attribute of sysfs, a short line. Surrounding white space is removed.
     pub(crate) fn attribute(&mut self, path: &Path) -> rustix::io::Result<&[u8]> {
         self.raw_attribute(path).map(<[u8]>::trim_ascii)
     }
 
-    /// Reads an attribute untrimmed, in one call as upstream: some drivers never report the end.
+    /// Reads an attribute unchanged. One read as in upstream, as some drivers never report the end.
     pub(crate) fn raw_attribute(&mut self, path: &Path) -> rustix::io::Result<&[u8]> {
         let file = open(path)?;
-        // Never shrinks here, so nothing is cleared for each attribute.
+        // The buffer is never shortened here, so it need not be zeroed for each attribute.
         self.buffer.resize(self.buffer.len().max(ATTRIBUTE_BYTES_MAX), 0);
         let buffer = &mut self.buffer[..ATTRIBUTE_BYTES_MAX];
         let read = retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
@@ -116,7 +116,7 @@ impl Reader {
         &mut self.buffer[..len]
     }
 
-    /// Reduces the buffer at the end of a round.
+    /// Shrinks the buffer. Called at the end of a round.
     pub(crate) fn shrink(&mut self) {
         self.buffer.truncate(BUFFER_BYTES_KEPT);
         self.buffer.shrink_to(BUFFER_BYTES_KEPT);

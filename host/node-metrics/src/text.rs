@@ -1,18 +1,18 @@
-//! Helpers for text: that of kernels, and that of labels and metric names.
+//! Helpers for text from the kernel, and for labels and metric names.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Replaces each run of bytes that are not UTF-8 by one U+FFFD, as Go's `strings.ToValidUTF8` does.
+/// Replaces each run of invalid UTF-8 by one U+FFFD, as Go's `strings.ToValidUTF8` does.
 pub(crate) fn valid_utf8(bytes: &[u8]) -> Cow<'_, str> {
     let Err(_) = std::str::from_utf8(bytes) else {
-        // Valid, so this borrows.
+        // The bytes are valid UTF-8, so this borrows.
         return String::from_utf8_lossy(bytes);
     };
     let mut text = String::with_capacity(bytes.len());
     let mut is_in_run = false;
     for chunk in bytes.utf8_chunks() {
-        // Only a chunk without valid text continues a run.
+        // A run continues only if there is no valid text before the next invalid bytes.
         is_in_run &= chunk.valid().is_empty();
         text.push_str(chunk.valid());
         if !chunk.invalid().is_empty() && !is_in_run {
@@ -23,15 +23,15 @@ pub(crate) fn valid_utf8(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Returns whether a text may be part of a metric name, after its beginning.
+/// Returns whether a text may be part of a metric name, except at its start.
 pub(crate) fn is_name_part(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Formats into a text whose memory is reused.
+/// Formats into an existing string, whose memory is reused.
 pub(crate) fn format_into<'t>(text: &'t mut String, arguments: std::fmt::Arguments) -> &'t str {
     text.clear();
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _written = text.write_fmt(arguments);
     text
 }

@@ -1,9 +1,9 @@
-//! Builds the viewer: the page and the component of this build in one document.
+//! Builds the viewer: one document with the page and the component of this build.
 //!
 //! | `TIDEPOOL_VIEWER_DIR` | |
 //! | --- | --- |
-//! | not set | npm builds the viewer where it has built the page. If that fails, cargo warns and there is no viewer |
-//! | a folder | the output of `node build.mjs --viewer` in it is used; the build fails if there is none |
+//! | not set | npm builds the viewer next to the page that it has built. If that fails, cargo warns and there is no viewer |
+//! | a folder | the output of `node build.mjs --viewer` in this folder is used; the build fails if there is none |
 //! | `off` | there is no viewer |
 
 use super::{copy, npm_ci, one_line, remove, run};
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const VARIABLE: &str = "TIDEPOOL_VIEWER_DIR";
-/// Holds the component's path; the build script of `tidepool-image` sets this variable.
+/// Variable with the component's path, set by the build script of `tidepool-image`.
 const COMPONENT: &str = "DEP_TIDEPOOL_IMAGE_COMPONENT";
-/// Folder of jco's output, which is made here from the component of this build.
+/// Folder with the output of jco, generated from the component of this build.
 const GENERATED: &str = "generated";
-/// Inputs of the viewer in `js`, apart from `src` and the page.
+/// Inputs of the viewer in `js`, in addition to `src` and the page.
 const FILES: [&str; 4] = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json"];
 const DOCUMENT: &str = "viewer.html.gz";
 
 /// Returns the compressed document, or the reason why there is none. `page` is the folder in which
-/// npm has built the page; without a page, no viewer is built.
+/// npm has built the page. Without a page, no viewer is built.
 pub fn document(js: &Path, page: Option<&Path>) -> Result<Result<PathBuf, String>, String> {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     match (std::env::var_os(VARIABLE), page) {
@@ -52,7 +52,7 @@ fn build(js: &Path, page: &Path) -> Result<PathBuf, Box<dyn Error>> {
         println!("cargo::rerun-if-changed={}", js.join(file).display());
         copy(&js.join(file), &work.join(file))?;
     }
-    // Sources that were deleted since the last build must not remain in the copy.
+    // The copy must not have sources that were deleted since the last build.
     remove(&work.join("src"))?;
     take_sources(&js.join("src"), &work.join("src"))?;
     npm_ci(work, &[])?;
@@ -64,8 +64,8 @@ fn build(js: &Path, page: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(fs::canonicalize(page.join("dist-viewer").join(DOCUMENT))?)
 }
 
-/// Copies sources without generated folders, which come and go with other builds and would change a
-/// watched parent. So only files are watched; a new source counts once another one imports it.
+/// Copies sources without generated folders. Folders are not watched, because generated folders
+/// change with other builds; so a new file is noticed once a watched file imports it.
 fn take_sources(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).map_err(|error| format!("{}: {error}", from.display()))? {

@@ -1,7 +1,7 @@
-//! The page for browsers (`js/ui`), as the build script made it: compressed files in the program.
+//! The page for browsers (`js/ui`), as built by the build script: compressed files in the program.
 //!
-//! The document is at the empty path. All other files are below `ui/`; their names hold a hash of
-//! their content, so that browsers may cache them for ever.
+//! The document has the empty path. All other files are below `ui/`. Their names have a hash of
+//! their content, so that browsers may cache them forever.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

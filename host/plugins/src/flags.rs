@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use tidepool_settings::flags::{Marks, at_least, size};
 use tidepool_store::{MemorySplit, available_bytes};
 
-/// Minimum of the memory flags in bytes: the data of a single instance takes as much.
+/// Minimum value of the memory flags in bytes: a single instance needs as much for its data.
 const PLUGINS_BYTES_MIN: u64 = 1 << 20;
 
-/// Default maximum memory of all plugins in bytes. More than this must be asked for by the flag.
+/// Default maximum memory of all plugins in bytes. Only the flag sets a higher maximum.
 const PLUGINS_BYTES: u64 = 256 << 20;
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
@@ -40,7 +40,7 @@ pub struct PluginFlags {
 impl PluginFlags {
     pub const MARKS: Marks = Marks::NONE;
 
-    /// Returns the memory of plugins in bytes, and subtracts it from the share of reads.
+    /// Returns the memory for plugins in bytes, and subtracts it from the share of reads.
     pub fn take_memory(&self, split: &mut MemorySplit) -> u64 {
         if self.plugins.is_none() {
             // Without a directory no plugin can run, so reads keep their whole share.
@@ -53,7 +53,7 @@ impl PluginFlags {
         taken
     }
 
-    /// Returns the configuration without the section of the configuration file.
+    /// Returns the configuration from the flags. `with_plugins` adds the section of the file.
     pub fn config(self, memory_bytes: u64) -> PluginsConfig {
         PluginsConfig {
             directory: self.plugins,

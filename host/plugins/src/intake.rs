@@ -1,10 +1,10 @@
-//! The path of every write into the store: through the plugins, if there are any.
+//! The entry for writes to the store. They pass the plugins, if there are any.
 
 use crate::plugin::Plugins;
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
 use tidepool_store::{Body, BodyRoom, Store, StoreError};
 
-/// A store together with the plugins in front of it.
+/// A store together with the plugins that its writes pass.
 #[derive(Clone)]
 pub struct Intake {
     store: Store,
@@ -16,7 +16,7 @@ impl Intake {
         Intake { store, plugins }
     }
 
-    /// Appends a request as [`Store::append`] does, after the transforms.
+    /// Applies the transforms to a request, then appends it as [`Store::append`] does.
     pub async fn append(
         &self,
         version: RemoteWriteVersion,
@@ -29,7 +29,7 @@ impl Intake {
         }
     }
 
-    /// Returns whether a transform or an observer sees writes, so that all must arrive as requests.
+    /// Returns whether a transform or observer sees writes, which must then come as requests.
     pub fn is_watched(&self) -> bool {
         self.plugins.as_ref().is_some_and(Plugins::watch_writes)
     }

@@ -1,4 +1,4 @@
-//! A query with its parameters, as a request states them.
+//! A query with the parameters of its request.
 
 use std::time::Duration;
 use tidepool_runtime::{QueryTimes, ResultFormat};
@@ -8,7 +8,7 @@ pub struct Expression {
     pub text: String,
     pub times: QueryTimes,
     pub format: ResultFormat,
-    /// Lookback delta of instant selectors; the configured one if absent.
+    /// Lookback delta of instant selectors; `None` means the configured one.
     pub lookback: Option<Duration>,
     /// Maximum number of series in the answer; 0 for no limit.
     pub series_max: u64,

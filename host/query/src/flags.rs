@@ -1,4 +1,4 @@
-//! Flags of PromQL queries, and the configuration made from them.
+//! Flags of PromQL queries, and the configuration built from them.
 
 use crate::queries::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
@@ -7,7 +7,7 @@ use tidepool_lifecycle::processors::processors;
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 use tidepool_settings::flags::{Marks, concurrency, count};
 
-/// Step of subqueries without one, unless the configuration file has an evaluation interval.
+/// Step of subqueries that state none, unless the configuration file has an evaluation interval.
 const EVALUATION_INTERVAL: Duration = Duration::from_secs(60);
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.

@@ -1,5 +1,4 @@
-//! PromQL queries over the store: the queue for admission, evaluation, and the cache of results of
-//! range queries.
+//! PromQL queries over the store: admission, evaluation, and a cache for results of range queries.
 //!
 //! ```text
 //! Expression ─▶ a turn ─▶ cached steps ─┬─ all steps ────────────────────────────▶ QueryPart …
@@ -8,12 +7,12 @@
 //!                          the ledger, threads, instances, the memory of reads
 //! ```
 //!
-//! Invariant: an answer is byte for byte equal to one evaluation of all its steps, also when steps
-//! come from the cache or are evaluated by several threads.
+//! Invariant: an answer is byte for byte the same as from one evaluation of all its steps, even if
+//! steps come from the cache or are evaluated by several threads.
 //!
-//! Start with [`Queries`] and [`QueryConfig`], which [`flags`] builds. This crate knows nothing of
-//! HTTP, plugins or clients. It uses the store through [`tidepool_store::reading`], like all
-//! readers, and the store knows nothing of queries.
+//! Start with [`Queries`] and [`QueryConfig`], which [`flags`] builds. This crate does not depend
+//! on HTTP, plugins or clients. It uses the store through [`tidepool_store::reading`], like all
+//! readers; the store does not depend on queries.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -35,7 +34,7 @@ use tidepool_store::Store;
 use tidepool_store::reading::Reading;
 use tidepool_telemetry::MetricsText;
 
-/// A handle to the queries of a store; clones share it.
+/// A handle for queries on a store; clones share their state.
 #[derive(Clone)]
 pub struct Queries {
     shared: Arc<Shared>,
@@ -52,7 +51,7 @@ struct Shared {
 }
 
 impl Queries {
-    /// Opens the queries of a store and the file in its data directory that lists running queries.
+    /// Opens the queries of a store, and the file in its data directory that lists running queries.
     pub fn open(store: &Store, config: QueryConfig) -> Queries {
         let reading = store.reading();
         let results = Results::new(config.cache_bytes_max, &store.read_memory(), reading.ledger());
@@ -72,12 +71,12 @@ impl Queries {
         &self.shared.store
     }
 
-    /// Replaces the limits and features of future queries. Running queries keep theirs.
+    /// Replaces limits and features for future queries. Running queries keep the old limits.
     pub fn reload(&self, config: QueryConfig) {
         *self.shared.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    /// Memory of cached results, in bytes, taken from the pool of reads.
+    /// Returns the bytes of cached results, which are part of the memory limit for reads.
     pub fn kept_bytes(&self) -> usize {
         self.shared.results.shared_bytes()
     }
@@ -88,7 +87,7 @@ impl Queries {
         self.shared.results.show(text);
     }
 
-    /// Refuses further queries, including those that wait. Called before the store is closed.
+    /// Refuses further queries, including queries that wait. Called before the store is closed.
     pub fn close(&self) {
         self.shared.turns.close();
     }

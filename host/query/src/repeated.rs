@@ -1,4 +1,4 @@
-//! Range queries that reuse steps of a cached answer (`results`) and evaluate the others.
+//! Range queries that reuse steps of a cached answer (`results`) and evaluate the other steps.
 
 use super::Shared;
 use super::expression::Expression;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tidepool_runtime::{QueryTimes, ResultFormat};
 use tidepool_store::{StoreError, millis};
 
-/// A range query and the part of its answer that is cached.
+/// A range query, and the cached answer that has some of its steps, if any.
 pub(super) struct Repeated<'a> {
     results: &'a Results,
     key: Key,
@@ -16,10 +16,10 @@ pub(super) struct Repeated<'a> {
 }
 
 impl<'a> Repeated<'a> {
-    /// Looks a query up in the cache. Returns `None` if its answer must not be cached.
+    /// Looks up a query in the cache. Returns `None` if its answer must not be cached.
     pub fn of(expression: &Expression, shared: &'a Shared) -> Option<Repeated<'a>> {
         let results = &shared.results;
-        // The cache has whole answers in JSON, without the statistics of each step.
+        // The cache has complete answers in JSON, without statistics per step.
         if !results.are_kept()
             || expression.is_fresh
             || expression.per_step
@@ -29,11 +29,11 @@ impl<'a> Repeated<'a> {
             return None;
         }
         let asked = Steps::of(expression.times)?;
-        // Blocks that another program added or removed must drop stale answers before the lookup.
+        // Blocks that another program added or removed must invalidate answers before the lookup.
         shared.reading.look_at_blocks();
         let queries = shared.config();
         let key = Key {
-            // Everything that changes an answer, so a reload never hits an old one.
+            // Everything that changes an answer, so that old answers do not match after a reload.
             text: expression.text.clone(),
             step_ms: asked.step_ms,
             phase_ms: asked.first_ms.rem_euclid(asked.step_ms),
@@ -49,14 +49,14 @@ impl<'a> Repeated<'a> {
     /// Returns the cached answer if it has all requested steps.
     pub fn whole(&self) -> Option<(Arc<Answer>, Steps)> {
         let (kept, right) = self.known.found.as_ref()?;
-        // The steps that caused the annotations must be requested, too.
+        // The steps that caused the annotations must be among the requested steps.
         let is_whole = right.intersect(self.asked) == Some(self.asked)
             && kept.answer.notes().are_of(self.asked);
         is_whole.then(|| (Arc::clone(&kept.answer), self.asked))
     }
 
-    /// Evaluates the missing steps and joins them with the cached ones. Returns `None` if nothing
-    /// is cached, or if the pieces do not make an answer.
+    /// Evaluates the missing steps and joins them with the cached steps. Returns `None` if no step
+    /// is cached, or if the pieces cannot be joined to an answer.
     pub fn complete(
         &self,
         mut evaluate: impl FnMut(QueryTimes, Reader) -> Result<Option<Answer>, StoreError>,
@@ -64,7 +64,7 @@ impl<'a> Repeated<'a> {
         let Some((kept, right)) = &self.known.found else { return Ok(None) };
         let asked = self.asked;
         let mut new = Vec::new();
-        // At most two gaps exist, since the reusable steps are one run: before it and after it.
+        // The reusable steps are contiguous, so steps are missing at most before and after them.
         for missing in [
             asked.between(asked.first_ms, right.first_ms - asked.step_ms),
             asked.between(right.last_ms + asked.step_ms, asked.last_ms),
@@ -80,11 +80,11 @@ impl<'a> Repeated<'a> {
             new.push(answer);
         }
         if new.iter().all(Option::is_none) {
-            // All steps are cached, but the annotations may be those of steps that are not
-            // requested.
+            // All steps are cached, but steps that are not requested may have caused the
+            // annotations.
             return Ok(None);
         }
-        // With equal notes it does not matter which cached steps are left out (see `notes`).
+        // With equal annotations it does not matter which cached steps are dropped (see `notes`).
         let notes = kept.answer.notes();
         let are_same = |(answer, _): &(Answer, Steps)| answer.notes().are_those(notes);
         if !new.iter().flatten().all(are_same) {
@@ -112,14 +112,14 @@ impl<'a> Repeated<'a> {
         self.results.keep(self.key.clone(), self.known.moment, answer, self.widest());
     }
 
-    /// The largest number of steps requested so far. As many steps are kept, so that two clients
-    /// with ranges of different lengths do not shorten each other's answers.
+    /// Returns the largest number of steps requested so far. As many steps are kept, so that
+    /// clients with different ranges do not shorten each other's answers.
     fn widest(&self) -> u64 {
         let before = self.known.found.as_ref().map_or(0, |(kept, _)| kept.widest);
         before.max(self.asked.count())
     }
 
-    /// Joins the new pieces and the cached steps between them.
+    /// Joins the new pieces and the cached steps between them to one answer.
     fn join(
         &self,
         kept: &CachedAnswer,
@@ -127,11 +127,11 @@ impl<'a> Repeated<'a> {
         new: &[Option<(Answer, Steps)>],
     ) -> Option<Arc<Answer>> {
         let asked = self.asked;
-        // The newest steps are kept: ranges move forward, so the next request starts later.
+        // The newest steps are kept, because the next request usually starts later.
         let last_ms = right.last_ms.max(asked.last_ms);
         let widest_ms = i64::try_from(self.widest() - 1).ok()?.saturating_mul(asked.step_ms);
         let first_ms = right.first_ms.max(last_ms.saturating_sub(widest_ms));
-        // If the answer with unrequested steps is too large, the requested steps alone may fit.
+        // If the answer is too large with steps that were not requested, they are dropped.
         let long = right.between(first_ms.min(asked.first_ms.max(right.first_ms)), right.last_ms);
         [long, right.intersect(asked)].into_iter().flatten().find_map(|middle| {
             let piece = |place: usize| {

@@ -4,9 +4,9 @@
 //! http::connection ─▶ http::routes ─▶ access ─▶ an endpoint ─▶ tidepool-protocol ─▶ tidepool-store
 //! ```
 //!
-//! Invariant: network threads never run long work, and no body is read before there is memory for
-//! it. Settings of requests ([`http::Live`]) are replaced as a whole by one configuration, which
-//! [`flags`] builds from the command line.
+//! Invariants: network threads never run long work, and a body is read only after memory is
+//! reserved. Settings of requests ([`http::Live`]) are always of one configuration, which [`flags`]
+//! builds from the command line.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

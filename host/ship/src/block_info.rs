@@ -1,4 +1,4 @@
-//! The parts of a block's `meta.json` that matter for shipping.
+//! The fields of a block's `meta.json` that shipping needs.
 
 use super::ShipError;
 use serde_json::Value;
@@ -7,21 +7,21 @@ use tidepool_disk::BlockDirs;
 /// Maximum size of a `meta.json` that is read.
 pub const META_BYTES_MAX: u64 = 16 << 20;
 
-/// A block, as far as shipping needs it.
+/// A block, with the fields that shipping needs.
 #[derive(Clone, Debug)]
 pub struct BlockInfo {
     /// ULID, the name of the block's directory.
     pub ulid: String,
-    /// Time of the first sample, or earlier.
+    /// Start of the block's range, at or before the first sample.
     pub min_time_ms: i64,
     /// End of the block's range, not included.
     pub max_time_ms: i64,
     /// 1 for a block cut from the head.
     pub level: u64,
     pub samples: u64,
-    /// Ranges of series that were deleted but are still in the chunks.
+    /// Number of deleted ranges of series whose samples are still in the chunks.
     pub tombstones: u64,
-    /// Blocks cut from the head that are part of this one.
+    /// ULIDs of the blocks cut from the head that this block was made of.
     pub sources: Vec<String>,
     /// The whole `meta.json` of the block.
     pub meta: Value,
@@ -36,7 +36,7 @@ impl BlockInfo {
     pub(super) fn of(ulid: &str, meta: Value) -> Option<BlockInfo> {
         let compaction = meta.get("compaction")?;
         let stats = meta.get("stats")?;
-        // Zeros may be left out, as Prometheus does with `numTombstones`.
+        // Zeros may be omitted, such as `numTombstones` in Prometheus.
         let number = |of: &Value, key: &str| of.get(key).and_then(Value::as_u64).unwrap_or(0);
         let sources = compaction.get("sources").and_then(Value::as_array);
         let sources = sources.into_iter().flatten().filter_map(Value::as_str);
@@ -52,8 +52,8 @@ impl BlockInfo {
         })
     }
 
-    /// Checks that nothing is deleted: readers of a bucket know no tombstones, so a block is
-    /// shipped only once it is rewritten without deleted samples.
+    /// Checks that the block has no deleted samples. Readers of a bucket ignore tombstones, so a
+    /// block is shipped only after it was rewritten without deleted samples.
     pub fn check_deletions(&self) -> Result<(), ShipError> {
         match self.tombstones {
             0 => Ok(()),

@@ -1,8 +1,8 @@
-//! A place in object storage, named by a URL: a directory, or a bucket of S3, Google or Azure.
+//! Object storage as named by a URL: a directory, or a bucket of S3, Google or Azure.
 //!
-//! Endpoint, region and credentials come from the environment, by the names that `object_store` and
-//! the providers' own tools read. Memory is bounded: a file is sent in parts of a few megabytes,
-//! one at a time.
+//! Endpoint, region and credentials come from the environment, under the names that `object_store`
+//! and the providers' tools use. Memory is bounded: a file is sent in parts of a few megabytes, one
+//! at a time.
 
 use super::ShipError;
 use super::pace::Pace;
@@ -14,13 +14,13 @@ use tidepool_disk::BlockFile;
 use tidepool_settings::redact::shown_text;
 use url::Url;
 
-/// Size of a part; S3 accepts a smaller one only at the end.
+/// Minimum size of a part. S3 accepts a smaller part only at the end.
 const PART_BYTES: u64 = 5 << 20;
 
-/// Maximum number of parts of an object; S3 and Azure accept 10,000 and 50,000.
+/// Maximum number of parts of an object. S3 accepts 10,000 and Azure 50,000.
 const PARTS_MAX: u64 = 9_000;
 
-/// Bytes handed to the network at a time: the grain of the bandwidth limit.
+/// Bytes handed to the network at a time, and so the granularity of the bandwidth limit.
 const PIECE_BYTES: u64 = 16 << 10;
 
 /// The storage that blocks are uploaded to.
@@ -28,7 +28,7 @@ pub struct Bucket {
     store: Box<dyn ObjectStore>,
     prefix: Path,
     url: String,
-    /// Bandwidth limit of a directory; other stores have it in their client.
+    /// Bandwidth limit for a directory. For other stores, the HTTP client applies the limit.
     pace: Option<Pace>,
 }
 
@@ -47,7 +47,7 @@ impl Bucket {
                 std::fs::create_dir_all(&dir).map_err(|error| wrong(error.to_string()))?;
                 let store = LocalFileSystem::new_with_prefix(&dir).map_err(unusable)?;
                 Ok(Bucket {
-                    // `meta.json` marks a whole block, so the files before it must be durable.
+                    // `meta.json` marks a complete block, so earlier files must be synced.
                     store: Box::new(store.with_fsync(true)),
                     prefix: Path::default(),
                     url: shown.clone(),
@@ -68,7 +68,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the length of an object, if it is there.
+    /// Returns the length of an object; `None` if it does not exist.
     pub async fn size(&self, name: &str) -> Result<Option<u64>, ShipError> {
         match self.store.head(&self.path(name)).await {
             Ok(found) => Ok(Some(found.size)),
@@ -77,13 +77,13 @@ impl Bucket {
         }
     }
 
-    /// Returns an object of at most `bytes_max` bytes, if it is there.
+    /// Returns an object of at most `bytes_max` bytes; `None` if it does not exist.
     pub async fn get(&self, name: &str, bytes_max: u64) -> Result<Option<Bytes>, ShipError> {
         let found = match self.store.get(&self.path(name)).await {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             found => found.map_err(|source| self.failed(name, source))?,
         };
-        // The length comes before the body, which need not be read if it is too long.
+        // The length is known before the body, which is not read if it is too long.
         let bytes = found.meta.size;
         if bytes > bytes_max {
             return Err(ShipError::TooLarge { object: self.name(name), bytes });
@@ -98,7 +98,7 @@ impl Bucket {
         put.map(drop).map_err(|source| self.failed(name, source))
     }
 
-    /// Writes a file of a block, as a whole or not at all.
+    /// Writes a file of a block. The object appears completely or not at all.
     pub async fn put_file(&self, name: &str, file: &BlockFile) -> Result<(), ShipError> {
         let bytes = file.size_bytes();
         if bytes <= PART_BYTES {
@@ -111,7 +111,7 @@ impl Bucket {
         let mut upload = upload.map_err(|source| self.failed(name, source))?;
         let done = self.put_parts(name, file, &mut *upload).await;
         if done.is_err() {
-            // Parts that stay take space until the bucket's rules for unfinished uploads free it.
+            // Otherwise the parts would use space until the bucket's lifecycle rules delete them.
             let _ = upload.abort().await;
         }
         done
@@ -124,7 +124,7 @@ impl Bucket {
         upload: &mut dyn MultipartUpload,
     ) -> Result<(), ShipError> {
         let bytes = file.size_bytes();
-        // Longer parts keep their number within the limit for files of any length.
+        // Larger files have larger parts, so that the number of parts stays within the limit.
         let part_bytes = PART_BYTES.max(bytes.div_ceil(PARTS_MAX));
         let mut offset = 0;
         while offset < bytes {
@@ -156,7 +156,7 @@ impl Bucket {
     }
 }
 
-/// Reads a part of a file, in pieces.
+/// Reads a range of a file, split into pieces.
 fn payload(file: &BlockFile, mut offset: u64, mut bytes: u64) -> Result<PutPayload, ShipError> {
     let mut pieces = Vec::new();
     while bytes > 0 {

@@ -1,9 +1,9 @@
-//! The HTTP client for object storage: with a bandwidth limit, and without timeouts that a slow
-//! uplink would exceed.
+//! The HTTP client for object storage. It applies a bandwidth limit, and its timeouts allow for
+//! slow uplinks.
 //!
-//! A request has no fixed time limit, since a part of five megabytes may take half an hour; a
-//! connection whose bytes are not acknowledged ends within a minute. Bodies are sent in small
-//! pieces, each when the limit allows it, so that an uplink is never full for the length of a part.
+//! A part of five megabytes may take half an hour, so the time limit of a request grows with its
+//! size. A connection whose bytes are not acknowledged ends within a minute. Bodies are sent in
+//! small pieces as the limit allows, so that other traffic is not blocked for a whole part.
 
 use super::pace::Pace;
 use async_trait::async_trait;
@@ -26,17 +26,17 @@ use tidepool_client::{Ask, Client, ClientError, ConnectLimits, HttpClientConfig,
 use tokio::time::Sleep;
 use url::Url;
 
-/// Retries of a failed request before the block is given up for now.
+/// Number of retries of a failed request; after them the block is given up for now.
 const RETRIES: usize = 2;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum time for making a connection.
+/// Maximum time for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time for which sent bytes may go unacknowledged.
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Minimum rate of a request, in bytes a second, once this much time has passed.
+/// Minimum rate of a request in bytes per second, from which its time limit is computed.
 const RATE_MIN: u64 = 1024;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -57,7 +57,7 @@ struct PacedBody {
     inner: HttpRequestBody,
     pace: Pace,
     sleep: Pin<Box<Sleep>>,
-    /// Sent when the sleep ends.
+    /// The next piece, which is sent when the sleep ends.
     waiting: Option<Bytes>,
 }
 
@@ -101,10 +101,10 @@ impl HttpConnector for PacedConnector {
     }
 }
 
-/// Makes a client; proxies come from the environment, like all other settings.
+/// Creates a client. Proxies come from the environment, like all other settings.
 fn client(allows_http: bool) -> Result<Client, ClientError> {
-    // A system without trusted authorities is reported at the start; a bucket that is reached
-    // without TLS needs no authority.
+    // A system without trusted authorities is reported at the start. A bucket without TLS needs no
+    // authority.
     if !allows_http {
         system_config()?;
     }
@@ -128,7 +128,7 @@ impl HttpService for PacedClient {
             return Err(unusable("the URL is no https URL".to_owned()));
         }
         let bytes = body.content_length() as u64;
-        // The limit's own delays must not end a request, nor a slow uplink.
+        // Neither the bandwidth limit nor a slow uplink may cause a timeout.
         let least = self.pace.least(bytes).max(Duration::from_secs(bytes / RATE_MIN));
         let (method, headers) = (parts.method, parts.headers);
         let ask = Ask { method, headers, timeout: Some(ANSWER_TIMEOUT + least), ..Ask::get(url) };
@@ -165,7 +165,7 @@ impl Body for PacedBody {
                 Ok(data) => data,
                 Err(other) => return Poll::Ready(Some(Ok(other))),
             };
-            // Reserved before the wait, so that bodies sent at a time share the limit.
+            // Reserved before the wait, so that concurrent requests share the limit.
             let at = self.pace.reserve(data.len());
             self.sleep.as_mut().reset(at);
             self.waiting = Some(data);
@@ -179,14 +179,14 @@ impl Body for PacedBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // The inner body does not count the piece that waits.
+        // The inner body does not include the piece that waits to be sent.
         let waiting = self.waiting.as_ref().map_or(0, Bytes::len) as u64;
         let inner = self.inner.size_hint().exact();
         inner.map_or_else(SizeHint::default, |bytes| SizeHint::with_exact(bytes + waiting))
     }
 }
 
-/// Classifies an error: some kinds are retried at once.
+/// Converts an error. Its kind decides whether `object_store` retries the request.
 fn http_error(error: ClientError) -> HttpError {
     let kind = match error {
         ClientError::Timeout(_) => HttpErrorKind::Timeout,

@@ -15,7 +15,7 @@ pub enum ShipError {
         url: String,
         reason: String,
     },
-    /// The bucket cannot be used as it is configured.
+    /// The configuration of the bucket is not usable.
     #[error(
         "--ship={url}: {source}; endpoint, region and credentials come from the environment, see \
          host/docs/shipping.md"
@@ -25,14 +25,14 @@ pub enum ShipError {
         url: String,
         source: object_store::Error,
     },
-    /// The bucket did not do as it was asked.
+    /// A request to the bucket failed.
     #[error("{object}: {source}")]
     Bucket {
         /// URL of the bucket, with the name of the object.
         object: String,
         source: object_store::Error,
     },
-    /// An object is larger than anything of its kind.
+    /// An object is larger than the maximum for its kind.
     #[error("{object} has {bytes} bytes, which is too long for a meta.json")]
     TooLarge {
         object: String,
@@ -42,7 +42,7 @@ pub enum ShipError {
     /// A block's files cannot be read.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// A block's `meta.json` lacks fields that every block's has.
+    /// A block's `meta.json` is not valid JSON, or a required field is missing.
     #[error("block {block}: meta.json {reason}")]
     Meta {
         /// ULID of the block in the data directory.
@@ -56,7 +56,7 @@ pub enum ShipError {
         path: PathBuf,
         reason: String,
     },
-    /// A block has deletions that would come back in the bucket.
+    /// A block has deleted samples, which readers of the bucket would see again.
     #[error("block {block} is not shipped yet: {reason}")]
     Deletions {
         block: String,
@@ -66,12 +66,12 @@ pub enum ShipError {
 }
 
 impl ShipError {
-    /// Returns whether the error is about one block only, so that others can be tried.
+    /// Returns whether the error concerns one block only, so that other blocks can be shipped.
     pub fn is_of_one_block(&self) -> bool {
         matches!(self, ShipError::Disk(_) | ShipError::Meta { .. } | ShipError::Deletions { .. })
     }
 
-    /// Returns whether the block was removed meanwhile.
+    /// Returns whether the block's directory was removed meanwhile.
     pub fn is_gone(&self) -> bool {
         matches!(self, ShipError::Disk(error) if error.is_not_found())
     }

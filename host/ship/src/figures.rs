@@ -6,20 +6,20 @@ use tidepool_telemetry::MetricsText;
 /// Counters of shipping since the start.
 #[derive(Debug, Default)]
 pub struct ShipFigures {
-    /// Rounds in which all blocks were looked at, and those that were due uploaded.
+    /// Number of rounds in which all blocks that were due were uploaded.
     pub rounds: AtomicU64,
     pub uploads: AtomicU64,
     pub upload_failures: AtomicU64,
-    /// Bytes of the files uploaded.
+    /// Bytes of the uploaded files.
     pub uploaded_bytes: AtomicU64,
-    /// Blocks that were in the bucket already.
+    /// Number of blocks that the bucket already had.
     pub already_there: AtomicU64,
-    /// Blocks whose name is taken in the bucket by another block.
+    /// Number of blocks whose name is used by a different block in the bucket.
     pub conflicts: AtomicU64,
     pub blocks_waiting: AtomicU64,
-    /// Span from the first sample of the oldest waiting block to the end of the newest.
+    /// Time from the first sample of the oldest waiting block to the end of the newest.
     pub waiting_span_ms: AtomicU64,
-    /// Time of the last upload, in milliseconds since the epoch; 0 for never.
+    /// Time of the last upload, in milliseconds since the epoch; 0 if there was none.
     pub last_upload_ms: AtomicU64,
 }
 

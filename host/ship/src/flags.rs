@@ -1,4 +1,4 @@
-//! Flags for copying finished blocks elsewhere.
+//! Flags for shipping: uploading finished blocks to object storage.
 
 use super::ShipConfig;
 use super::state::STATE_FILE;
@@ -46,7 +46,7 @@ impl ShipFlags {
         ..Marks::NONE
     };
 
-    /// Returns the settings of shipping, if it is on.
+    /// Returns the settings of shipping, if it is enabled.
     pub fn ship(&self) -> Option<ShipConfig> {
         Some(ShipConfig {
             url: self.ship.clone()?,
@@ -55,8 +55,8 @@ impl ShipFlags {
         })
     }
 
-    /// Returns the list of uploaded blocks, if others wait for that, and whether merged blocks are
-    /// uploaded as well.
+    /// Returns the file that lists uploaded blocks, if merging and retention must wait for uploads,
+    /// and whether merged blocks are uploaded as well.
     pub fn uploaded_list(&self, data_dir: &Path) -> Option<(PathBuf, bool)> {
         let own = self.ship.as_ref().map(|_| data_dir.join(STATE_FILE));
         let file = own.or_else(|| self.delay_compact_file.clone())?;
@@ -64,7 +64,7 @@ impl ShipFlags {
     }
 }
 
-/// Checks that external labels distinguish the shipped blocks from those of other nodes.
+/// Checks that external labels distinguish this node's blocks from those of other nodes.
 pub fn check(ship: Option<&ShipConfig>, has_external_labels: bool) -> Result<(), String> {
     match ship {
         Some(_) if !has_external_labels => Err(

@@ -1,4 +1,4 @@
-//! A block's `meta.json` in the bucket: the node's own, and a section for Thanos.
+//! A block's `meta.json` in the bucket: the local one with an additional section for Thanos.
 //!
 //! ```json
 //! "thanos": {
@@ -12,14 +12,14 @@
 //! }
 //! ```
 //!
-//! (`pkg/block/metadata/meta.go` in thanos-io/thanos; `source` is free text there.)
+//! Source: `pkg/block/metadata/meta.go` in thanos-io/thanos, where `source` is free text.
 
 use super::block_info::BlockInfo;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tidepool_protocol::prom::external_labels::ExternalLabels;
 
-/// Name of the uploading program.
+/// Name of the program that uploaded the block.
 const SOURCE: &str = "tidepool";
 
 /// A file of a block and its length.
@@ -30,7 +30,7 @@ pub struct FileSize {
     pub bytes: u64,
 }
 
-/// Returns a block's `meta.json` for the bucket. `files` are by path, without `meta.json`.
+/// Returns a block's `meta.json` for the bucket. `files` are sorted by path, without `meta.json`.
 pub fn bucket_meta(
     block: &BlockInfo,
     labels: &ExternalLabels,
@@ -39,7 +39,7 @@ pub fn bucket_meta(
 ) -> Vec<u8> {
     let sized = |file: &FileSize| json!({ "rel_path": file.path, "size_bytes": file.bytes });
     let mut listed: Vec<Value> = files.iter().map(sized).collect();
-    // The size of `meta.json` is left out: it depends on this list.
+    // The size of `meta.json` is omitted, because it depends on this list.
     listed.push(json!({ "rel_path": "meta.json" }));
     let segments = files.iter().filter_map(|file| file.path.strip_prefix("chunks/"));
     let thanos = json!({
@@ -53,14 +53,14 @@ pub fn bucket_meta(
     });
     let mut meta = block.meta.clone();
     if let Some(fields) = meta.as_object_mut() {
-        // The node knows the block by the name of its directory.
+        // The node identifies the block by the name of its directory.
         fields.insert("ulid".to_owned(), json!(block.ulid));
         fields.insert("thanos".to_owned(), thanos);
     }
     format!("{meta:#}\n").into_bytes()
 }
 
-/// Compares a block with the one of its name in a bucket; returns a difference, if there is one.
+/// Compares a block with the `meta.json` found in a bucket; returns a difference, if any.
 pub fn difference(block: &BlockInfo, labels: &ExternalLabels, found: &[u8]) -> Option<String> {
     let found: Value = match serde_json::from_slice(found) {
         Ok(found) => found,
@@ -74,7 +74,7 @@ pub fn difference(block: &BlockInfo, labels: &ExternalLabels, found: &[u8]) -> O
             return Some(format!("{path} is {theirs} in the bucket and {ours} here"));
         }
     }
-    // Blocks of two nodes may agree in everything else.
+    // Blocks of two nodes may differ in nothing else.
     let theirs = found.pointer("/thanos/labels").cloned().unwrap_or_default();
     let ours = Value::Object(label_map(labels));
     (theirs != ours)

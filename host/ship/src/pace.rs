@@ -1,43 +1,43 @@
-//! A bound on bytes a second.
+//! A limit on bytes per second.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Lets bytes pass at a bounded rate. Clones share it.
+/// Lets bytes pass at a limited rate. Clones share the limit.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    /// Limit in bytes a second; 0 is none.
+    /// Limit in bytes per second; 0 means no limit.
     bytes_per_second_max: u64,
-    /// Moment from which the next bytes may be sent.
+    /// Time from which the next bytes may be sent.
     next: Arc<Mutex<Instant>>,
 }
 
 impl Pace {
-    /// Creates a pace of this many bytes a second; 0 is no limit.
+    /// Creates a limit in bytes per second; 0 means no limit.
     pub fn new(bytes_per_second_max: u64) -> Pace {
         Pace { bytes_per_second_max, next: Arc::new(Mutex::new(Instant::now())) }
     }
 
-    /// Takes room for some bytes; returns the moment from which they may be sent.
+    /// Reserves the sending of some bytes; returns the time from which they may be sent.
     pub fn reserve(&self, bytes: usize) -> Instant {
         let now = Instant::now();
         if self.bytes_per_second_max == 0 {
             return now;
         }
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        // Time that passed unused is not saved up for a burst.
+        // Unused time is not saved up for a burst.
         let at = (*next).max(now);
         *next = at + Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_max as f64);
         at
     }
 
-    /// Waits until this many bytes may be sent.
+    /// Waits until `bytes` bytes may be sent.
     pub async fn pass(&self, bytes: usize) {
         tokio::time::sleep_until(self.reserve(bytes)).await;
     }
 
-    /// Returns the least time that this many bytes take.
+    /// Returns the time that `bytes` bytes need at the limit.
     #[cfg(feature = "cloud")]
     pub fn least(&self, bytes: u64) -> Duration {
         match self.bytes_per_second_max {

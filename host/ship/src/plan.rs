@@ -1,9 +1,9 @@
-//! Chooses the blocks to be shipped, purely from their `meta.json`.
+//! Chooses the blocks to be shipped, from their `meta.json` alone.
 //!
-//! Blocks cut from the head (level 1) are shipped, as Thanos' sidecar has it. A block of a higher
-//! level is made of others; it is shipped only if it is one of them rewritten without deleted
-//! samples, or on request, and never if a part of it was shipped before, since the bucket would
-//! hold that part twice.
+//! As in Thanos' sidecar, blocks cut from the head (level 1) are shipped. A block of a higher level
+//! was made of other blocks. It is shipped only if it was merely rewritten without deleted samples,
+//! or if shipping of merged blocks is enabled; and never if one of its sources was shipped before,
+//! because the bucket would have those samples twice.
 
 use super::ShipError;
 use super::block_info::BlockInfo;
@@ -13,11 +13,11 @@ use tidepool_disk::BlockDirs;
 impl BlockInfo {
     /// Returns whether the block is to be shipped.
     pub fn is_due(&self, shipped: &Shipped, with_compacted: bool) -> bool {
-        // Thanos' sidecar skips empty blocks as well.
+        // As in Thanos' sidecar, empty blocks are skipped.
         if self.samples == 0 || shipped.contains(&self.ulid) {
             return false;
         }
-        // With one source, nothing was merged: the block was rewritten.
+        // A block with one source was rewritten, not merged.
         let is_rewritten = self.sources.len() == 1;
         match self.level {
             0 | 1 => true,
@@ -30,13 +30,13 @@ impl BlockInfo {
 /// The blocks of a data directory.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Blocks whose `meta.json` is readable, oldest time first.
+    /// Blocks whose `meta.json` is readable, oldest first.
     pub found: Vec<BlockInfo>,
-    /// Listed blocks whose `meta.json` is not readable, and why; some were dropped meanwhile.
+    /// Other blocks, with the error of reading `meta.json`. Some may have been removed meanwhile.
     pub unread: Vec<(String, ShipError)>,
 }
 
-/// Looks at all blocks. The compactor reports the damaged ones.
+/// Reads `meta.json` of all blocks. Damage is reported by the compactor, not here.
 pub fn survey(blocks: &BlockDirs) -> Result<Survey, ShipError> {
     let mut survey = Survey::default();
     for ulid in blocks.list()? {

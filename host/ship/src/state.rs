@@ -4,9 +4,9 @@
 //! {"version": 1, "uploaded": ["01J…", "01J…"]}
 //! ```
 //!
-//! Name and format are those of Thanos' sidecar, so either can go on where the other left off. The
-//! list has the blocks in the data directory, and those that merged blocks there were made of;
-//! others are dropped, so it does not grow. Without the list nothing is lost: the bucket is asked
+//! Name and format are those of Thanos' sidecar, so each can continue where the other stopped. The
+//! list has the blocks in the data directory and the sources of merged blocks there. Other blocks
+//! are removed from the list, so that it does not grow. If the list is lost, the bucket is asked
 //! whether it has a block.
 
 use super::ShipError;
@@ -20,15 +20,15 @@ use tidepool_settings::file::read_regular;
 
 pub const STATE_FILE: &str = "thanos.shipper.json";
 
-/// Maximum size of the file: some two million blocks.
+/// Maximum size of the file, enough for about two million blocks.
 const STATE_BYTES_MAX: u64 = 64 << 20;
 
-/// The list, and the content of its file.
+/// The list in memory, and the list in its file.
 #[derive(Debug, Default)]
 pub struct ShippedFile {
-    /// The new content of the list.
+    /// The list in memory, which may have changed since it was saved.
     pub shipped: Shipped,
-    /// The content of the file; `None` if it cannot be read.
+    /// The list in the file; `None` if the file cannot be read.
     written: Option<Shipped>,
 }
 
@@ -37,7 +37,7 @@ pub struct ShippedFile {
 pub struct Shipped(BTreeSet<String>);
 
 impl ShippedFile {
-    /// Reads the file of a data directory.
+    /// Reads the list of a data directory. If this fails, the list is empty.
     pub fn open(data: &DataDir) -> ShippedFile {
         match Shipped::read(&data.path().join(STATE_FILE)) {
             Ok(shipped) => ShippedFile { shipped: shipped.clone(), written: Some(shipped) },
@@ -51,7 +51,7 @@ impl ShippedFile {
         }
     }
 
-    /// Writes the file durably, unless its content is the same.
+    /// Writes and syncs the file, unless its content is unchanged.
     pub fn save(&mut self, data: &DataDir) -> Result<(), ShipError> {
         if self.written.as_ref() != Some(&self.shipped) {
             let list = json!({ "version": 1, "uploaded": self.shipped.0 });
@@ -63,7 +63,7 @@ impl ShippedFile {
 }
 
 impl Shipped {
-    /// Reads the file; nothing was shipped if there is none.
+    /// Reads the file; without a file, the list is empty.
     pub fn read(path: &Path) -> Result<Shipped, ShipError> {
         let wrong = |reason: String| ShipError::State { path: path.to_owned(), reason };
         let bytes = match read_regular(path, STATE_BYTES_MAX) {
@@ -84,16 +84,16 @@ impl Shipped {
         self.0.contains(ulid)
     }
 
-    /// Adds a shipped block, and with a rewritten one the block that it was made of.
+    /// Adds a shipped block and, if it was rewritten, the block that it was made of.
     pub fn insert(&mut self, block: &BlockInfo) {
         self.0.insert(block.ulid.clone());
-        // The source has the same samples, and must not be shipped beside it.
+        // The source has the same samples, so shipping both would duplicate them.
         if block.level > 1 && block.sources.len() == 1 {
             self.0.extend(block.sources.iter().cloned());
         }
     }
 
-    /// Drops the blocks that are neither among these nor contained in one of them.
+    /// Removes blocks that are neither among `blocks` nor a source of one of them.
     pub fn retain(&mut self, blocks: &[BlockInfo]) {
         let ulids = blocks.iter().flat_map(|block| block.sources.iter().chain([&block.ulid]));
         let named: BTreeSet<&String> = ulids.collect();

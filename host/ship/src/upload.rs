@@ -12,20 +12,20 @@ use tidepool_protocol::prom::external_labels::ExternalLabels;
 /// Result of uploading a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The block is in the bucket now.
+    /// The block was uploaded.
     Uploaded {
-        /// Bytes of the files that were not there yet.
+        /// Bytes of the files that the bucket did not have yet.
         bytes: u64,
     },
     AlreadyThere,
-    /// The bucket has another block under this name, which stays.
+    /// The bucket has another block under this name. It is not replaced.
     Taken {
         difference: String,
     },
 }
 
-/// Uploads a block, unless the bucket has it. A block that is deleted meanwhile, or loses samples,
-/// is an error, and stays without `meta.json`.
+/// Uploads a block, unless the bucket has it. If the block is removed or samples in it are deleted
+/// during the upload, the result is an error, and `meta.json` is not uploaded.
 pub async fn upload(
     bucket: &Bucket,
     blocks: &BlockDirs,
@@ -35,7 +35,7 @@ pub async fn upload(
 ) -> Result<Outcome, ShipError> {
     let files = open_files(blocks, &block.ulid)?;
     let meta_name = format!("{}/meta.json", block.ulid);
-    // Uploaded last, so its presence means that the block is whole.
+    // `meta.json` is uploaded last, so if it exists, the block in the bucket is complete.
     if let Some(found) = bucket.get(&meta_name, META_BYTES_MAX).await? {
         return Ok(match difference(block, labels, &found) {
             None => Outcome::AlreadyThere,
@@ -45,8 +45,8 @@ pub async fn upload(
     let mut sent = 0;
     for (path, file) in &files {
         let name = format!("{}/{path}", block.ulid);
-        // Objects appear as a whole and a block's files never change: an object of this length is
-        // left from an upload that was cut short.
+        // Objects appear completely or not at all, and a block's files never change. So an object
+        // of the same length was uploaded by an interrupted upload.
         if bucket.size(&name).await? == Some(file.size_bytes()) {
             continue;
         }
@@ -59,14 +59,14 @@ pub async fn upload(
         bytes: file.size_bytes(),
     };
     let sizes: Vec<FileSize> = files.iter().map(sized).collect();
-    // The upload may have taken hours. Samples deleted meanwhile are visible in the bucket only
-    // once `meta.json` is there.
+    // The upload may have taken hours. Without `meta.json`, the bucket's readers ignore the block,
+    // so samples deleted meanwhile are not visible yet.
     BlockInfo::read(blocks, &block.ulid)?.check_deletions()?;
     bucket.put(&meta_name, bucket_meta(block, labels, &sizes, system_now())).await?;
     Ok(Outcome::Uploaded { bytes: sent })
 }
 
-/// Opens the files of a block except `meta.json`, in the order of their upload.
+/// Opens the files of a block in the order of upload, without `meta.json`.
 fn open_files(blocks: &BlockDirs, ulid: &str) -> Result<Vec<(String, BlockFile)>, ShipError> {
     let mut files = Vec::new();
     loop {

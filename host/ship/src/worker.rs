@@ -1,7 +1,7 @@
-//! The shipping thread: looks for finished blocks, uploads them one by one, and goes on until the
-//! node stops. A failure is retried at growing distances, without end.
+//! The shipping thread: looks for finished blocks and uploads them one by one, until the node
+//! stops. Failures are retried with growing pauses, without end.
 //!
-//! The thread has a low priority, so that reading, hashing and encrypting take no time from writes.
+//! The thread has a low priority, so that uploads do not take CPU time from writes.
 
 use super::block_info::BlockInfo;
 use super::bucket::Bucket;
@@ -22,24 +22,24 @@ use tidepool_lifecycle::shutdown::Shutdown;
 use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_settings::redact::shown_text;
 
-/// Minimum and maximum interval of looks at the blocks.
+/// The interval between looks for finished blocks is `LOOK_EVERY_MIN` to `LOOK_EVERY_MAX`.
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(100);
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(10);
 
-/// First pause after a failure; it doubles up to [`PAUSE_MAX`].
+/// Pause after the first failure. It doubles with each further failure up to [`PAUSE_MAX`].
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Maximum pause after consecutive failures, before chance is added.
+/// Maximum pause after failures, before a random change.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
-/// The thread's priority: the kernel's scale ends at 19.
+/// The thread's niceness. The kernel's lowest priority is 19.
 const NICENESS: i32 = 10;
 
-/// Rewrites blocks without their deleted samples; an error is the reason why not.
+/// Rewrites blocks without their deleted samples. The error has the reason if it cannot.
 pub type CleanTombstones =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync>;
 
-/// Ships blocks, once there is a data directory to ship from.
+/// Ships blocks. Created before the data directory is opened.
 pub struct Shipper {
     config: ShipConfig,
     bucket: Bucket,
@@ -58,7 +58,7 @@ struct Worker {
 pub type ShipThread = std::thread::JoinHandle<()>;
 
 impl Shipper {
-    /// Begins nothing yet. Blocks are looked for a hundred times in their duration.
+    /// Opens the bucket, but starts nothing. Looks every hundredth part of `block_duration`.
     pub fn open(
         config: ShipConfig,
         labels: ExternalLabels,
@@ -82,7 +82,7 @@ impl Shipper {
     ) -> io::Result<ShipThread> {
         let blocks = BlockDirs::open(data);
         let worker = Worker { shipper: self, data: data.clone(), blocks, clean };
-        // A runtime of its own, since the uploads read files and must not block the network's.
+        // A separate runtime, because uploads read files and must not block the network threads.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("ship".to_owned()).spawn(move || {
             // On Linux this sets the priority of this thread alone.
@@ -90,7 +90,7 @@ impl Shipper {
                 tracing::debug!(%error, "could not lower the priority of the shipping thread");
             }
             runtime.block_on(worker.run(shutdown));
-            // A directory that hangs, or a name that does not resolve, must not delay the stop.
+            // A hanging directory or an unresolvable name must not delay the stop.
             runtime.shutdown_background();
         })
     }
@@ -101,7 +101,7 @@ impl Worker {
         let bucket = shown_text(&self.shipper.config.url);
         tracing::info!(bucket, "shipping of blocks started");
         tokio::select! {
-            // A stop drops an upload wherever it is; the next start goes on with it.
+            // A stop aborts an upload at any point. The next start continues with the same block.
             () = shutdown.wait() => {}
             () = self.work() => {}
         }
@@ -134,29 +134,29 @@ impl Worker {
         }
     }
 
-    /// Ships all due blocks. A fault of one block keeps no other from being shipped.
+    /// Ships all due blocks. A faulty block does not keep other blocks from being shipped.
     async fn ship_due(&self, file: &mut ShippedFile) -> Result<(), ShipError> {
         let due = self.due(&mut file.shipped).await?;
-        // The look may have dropped blocks from the list.
+        // `due` may have removed blocks from the list.
         file.save(&self.data)?;
         let mut failed = None;
         for (at, block) in due.iter().enumerate() {
             self.count_waiting(due.get(at..).unwrap_or_default());
             match self.ship(&block.ulid).await {
                 Ok(()) => {
-                    // Saved after each block: an upload may have taken hours.
+                    // Saved after each block, because an upload may have taken hours.
                     file.shipped.insert(block);
                     file.save(&self.data)?;
                 }
                 Err(error) if error.is_gone() => {}
                 Err(error) if error.is_of_one_block() => failed = Some(error),
-                // The bucket fails, so it would fail for the other blocks as well.
+                // An error of the bucket would recur for the other blocks.
                 Err(error) => return Err(error),
             }
         }
         match failed {
             Some(error) => {
-                // Shipped blocks no longer count as waiting.
+                // Updates the number of waiting blocks, which now excludes the shipped blocks.
                 self.look(&mut file.shipped)?;
                 Err(error)
             }
@@ -167,15 +167,15 @@ impl Worker {
         }
     }
 
-    /// Returns the due blocks, oldest first, rewritten where something was deleted from them:
-    /// Thanos knows no tombstones, so deleted samples would be back in the bucket.
+    /// Returns the due blocks, oldest first. Blocks with deleted samples are rewritten first:
+    /// Thanos ignores tombstones, so deleted samples would be visible again in the bucket.
     async fn due(&self, shipped: &mut Shipped) -> Result<Vec<BlockInfo>, ShipError> {
         let due = self.look(shipped)?;
         if due.iter().all(|block| block.tombstones == 0) {
             return Ok(due);
         }
         if let Err(reason) = (self.clean)().await {
-            // Blocks that still have deletions fail by themselves later.
+            // Blocks that still have deleted samples are refused later, one by one.
             tracing::debug!(reason, "blocks could not be rewritten without deletions");
         }
         self.look(shipped)
@@ -187,7 +187,7 @@ impl Worker {
 
     fn look(&self, shipped: &mut Shipped) -> Result<Vec<BlockInfo>, ShipError> {
         let Survey { found: mut blocks, unread } = survey(&self.blocks)?;
-        // The sources of an unreadable block are unknown.
+        // An unreadable block may have sources that must stay in the list.
         if unread.is_empty() {
             shipped.retain(&blocks);
         }
@@ -205,7 +205,7 @@ impl Worker {
     }
 
     async fn ship(&self, ulid: &str) -> Result<(), ShipError> {
-        // The blocks before may have taken hours, and samples may have been deleted since.
+        // Earlier uploads may have taken hours, and samples may have been deleted meanwhile.
         let block = BlockInfo::read(&self.blocks, ulid)?;
         block.check_deletions()?;
         let started = Instant::now();
@@ -242,16 +242,16 @@ impl Worker {
     }
 }
 
-/// Returns a pause that doubles with each failure, a fifth longer or shorter by chance: nodes that
-/// lost the same uplink must not all come back at the same moment.
+/// Returns a pause that doubles with each failure, plus or minus a random fifth: nodes that lost
+/// the same uplink must not all retry at the same time.
 fn pause_after(failures: u32) -> Duration {
-    // The shift must stay below the width of the number.
+    // The shift must be less than the number of bits.
     let doubled = PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16));
     let chance = RandomState::new().hash_one(0u64) as f64 / u64::MAX as f64;
     doubled.min(PAUSE_MAX).mul_f64(0.8 + 0.4 * chance)
 }
 
-/// Returns the text of an error and its causes, which the client does not print.
+/// Returns the texts of an error and its causes, which `Display` of the client omits.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

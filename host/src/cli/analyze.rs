@@ -50,7 +50,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<Verdict, CliError> {
         BlockState::Damaged(_) => None,
     });
     let chosen = match &args.block {
-        // ULIDs begin with the time of creation, so the largest is the newest block.
+        // ULIDs begin with the time of creation, so the largest ULID is that of the newest block.
         None => sound.max_by(|a, b| a.id.cmp(&b.id)),
         Some(id) => sound.into_iter().find(|info| info.id == *id),
     };
@@ -107,7 +107,7 @@ fn text(info: &BlockInfo, report: &AnalysisReport, is_selected: bool) -> String 
     }
     if let Some(chunks) = &report.chunks {
         text.push_str("\nCompaction analysis:\n\n");
-        // Each list counts every chunk once, so the first list of a kind has the number of chunks.
+        // Each list of a kind has every chunk once, so any of them shows the number of chunks.
         let count = |list: &[Occurrence]| list.iter().map(|entry| entry.times).sum::<u64>();
         let total = count(&chunks.float_samples) + count(&chunks.histogram_samples);
         for (title, list) in [
@@ -130,14 +130,14 @@ fn put_histogram(text: &mut String, title: &str, list: &[Occurrence], total: u64
         return;
     };
     let (min, max) = (min.number, max.number);
-    // Upstream's choice of a step: a power of ten, up to 100,000.
+    // As in upstream, the step is a power of ten, up to 100,000.
     let mut step = 10;
     while step < (max - min) / 10 && step <= 10_000 {
         step *= 10;
     }
     let (start, end) = (min - min % step, max - max % step + step);
     let mut buckets = vec![0u64; ((end - start) / step + 1) as usize];
-    // Sums have 128 bits, because sizes times counts of many chunks overflow 64.
+    // Sums have 128 bits, because sizes times counts of many chunks may overflow 64 bits.
     let (mut sum, mut count) = (0u128, 0u128);
     for Occurrence { number, times } in list {
         buckets[((number - start) / step) as usize] += times;

@@ -1,4 +1,4 @@
-//! `tidepool tsdb compact`: does at once the work that a server does over time.
+//! `tidepool tsdb compact`: does all compaction at once that a server would do over time.
 
 use super::progress::warn_line;
 use super::workspace::BLOCK_DURATION_MS;
@@ -13,7 +13,7 @@ use tidepool_runtime::{
 };
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
-/// Out-of-order window if no node has left its settings, in milliseconds.
+/// Out-of-order window in milliseconds, if no node has stored its settings in the directory.
 const OUT_OF_ORDER_WINDOW_MS: i64 = 7_200_000;
 
 #[derive(Debug, Clone, Args)]
@@ -85,14 +85,14 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
             of_node.map(|node| node.out_of_order_window_ms),
             OUT_OF_ORDER_WINDOW_MS,
         ),
-        // All exemplars stay in the log.
+        // Unlimited, so that all exemplars stay in the log.
         exemplars_max: u64::MAX,
         ..super::workspace::options(Role::All)
     })?;
     let pin = of_node.and_then(|node| node.pin(&workspace.data)).filter(|_| !args.merge_waiting);
     let mut waiting = Waiting::default();
     if let Some(pin) = &pin {
-        // As on a node, only retention by size drops a block that waits.
+        // As on a node, a block that waits for an upload is dropped only by retention by size.
         waiting = pin.waiting(&workspace.blocks, 0, false).map_err(CliError::Waiting)?;
         instance.pin(&waiting.pinned)?;
     }
@@ -106,7 +106,7 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
     Ok(verdict)
 }
 
-/// Does all work that is due in a directory, and prints it. New blocks are dated by `now_ms`.
+/// Does all compaction that is due, and prints it. New blocks are dated by `now_ms`.
 pub(super) fn compact_all(
     workspace: &Workspace,
     instance: &mut Instance,
@@ -123,7 +123,7 @@ pub(super) fn compact_all(
         let free_bytes = workspace.data.free_bytes()?;
         let memory_bytes = workspace.memory_bytes_max() as u64;
         let room = Room { free_bytes, other_bytes, memory_bytes };
-        // Steps without a result change no sizes, so `room` is measured again only after a result.
+        // Sizes change only by a step with a result, so `room` stays valid until then.
         let step = loop {
             let step = instance.compact(now_ms(), room)?;
             if step.done || step.block.is_some() || !step.deleted.is_empty() {
@@ -133,7 +133,7 @@ pub(super) fn compact_all(
         };
         damaged |= report(&progress, &step, &waiting);
         blocks_made += u64::from(step.block.is_some());
-        // A block that was just made may wait for an upload, too, and must not be merged next.
+        // A new block may have to wait for an upload, and must then not be merged by the next step.
         if let Some(block) = &step.block
             && pin.is_some_and(|pin| pin.pins_new(block.level))
         {
@@ -147,7 +147,7 @@ pub(super) fn compact_all(
     }
 }
 
-/// Warns of blocks that were not merged, so that the directory is not taken for compacted.
+/// Warns of blocks that were not merged because they wait for an upload.
 fn report_waiting(workspace: &Workspace, pin: &PinConfig) -> Result<(), CliError> {
     let waiting = pin.waiting(&workspace.blocks, 0, false).map_err(CliError::Waiting)?.all;
     if !waiting.is_empty() {

@@ -1,4 +1,4 @@
-//! `tidepool tsdb dump` and `export`: all samples as lines of text.
+//! `tidepool tsdb dump` and `export`: write all samples as lines of text.
 
 use super::workspace::report_damaged;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace, quarantine};
@@ -10,7 +10,7 @@ use tidepool_protocol::prom::selector::{SelectorError, parse_selector};
 use tidepool_runtime::{CallError, Matcher, TextFormat, TimeRange, in_words};
 use tidepool_settings::duration::bytes;
 
-/// Target size of the text that one call into the instance returns, in bytes.
+/// Target size in bytes of the text that one call of the engine instance returns.
 const TEXT_BYTES: u32 = 1024 * 1024;
 
 /// How `dump` writes samples.
@@ -67,10 +67,10 @@ pub struct ExportArgs {
     output: Option<PathBuf>,
 }
 
-/// A parsed selector in the form that clap can clone.
+/// A parsed selector, in a type that clap can clone.
 pub type Selector = std::sync::Arc<[Matcher]>;
 
-/// Parses a selector; a parser for clap.
+/// Parses a selector for clap.
 pub fn selector(text: &str) -> Result<Selector, SelectorError> {
     parse_selector(text).map(Into::into)
 }
@@ -93,7 +93,7 @@ pub fn export(args: &ExportArgs) -> Result<Verdict, CliError> {
     let file = File::create(path).map_err(CliError::file("create", path))?;
     let failed = |error| CliError::file("write to", path)(error);
     let verdict = write(&args.dir, &args.selection, format, BufWriter::new(&file), failed)?;
-    // The file must survive a power cut once the command has succeeded.
+    // The file must survive a power cut after the command has succeeded.
     file.sync_all().map_err(failed)?;
     Ok(verdict)
 }
@@ -116,7 +116,7 @@ fn write(
     };
     let range = TimeRange { start_ms: selection.min_time, end_ms: selection.max_time };
     let cursor = reader.dump(&selectors, range, format)?;
-    // Lines on the terminal show the progress themselves, and would mix with a bar.
+    // On a terminal, the lines themselves show the progress and would mix with a bar.
     let progress = match std::io::stdout().is_terminal() {
         true => Progress::none(),
         false => Progress::spinner("writing samples"),
@@ -130,7 +130,7 @@ fn write(
                 written += lines.len() as u64;
                 progress.say(format!("writing samples, {} MiB", written >> 20));
             }
-            // The cursor is behind the damaged chunk, and the rest can still be read.
+            // The cursor is past the damaged chunk, so the remaining samples can be read.
             Err(CallError::Refused(damage)) => {
                 damaged = true;
                 progress.warn(&format!("left out: {}", in_words(&damage)));
@@ -138,7 +138,7 @@ fn write(
             Err(ended) => return Err(ended.into()),
         }
     }
-    // OpenMetrics requires this end: a parser takes a text without it for truncated.
+    // OpenMetrics requires this last line. Without it, parsers take the text for truncated.
     if format == TextFormat::OpenMetrics {
         out.write_all(b"# EOF\n").map_err(&failed)?;
     }

@@ -1,4 +1,4 @@
-//! Errors of the commands without a server.
+//! Errors of the commands that need no server.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub enum CliError {
          makes it; `npm run build:viewer` in js/ui makes one, too"
     )]
     NoViewer(&'static str),
-    /// A page of two megabytes would appear on the screen.
+    /// Refused because the page of two megabytes would fill the screen.
     #[cfg(feature = "ui")]
     #[error("standard output is a terminal; write a file: tidepool viewer > viewer.html")]
     ViewerOnTerminal,
@@ -37,7 +37,7 @@ pub enum CliError {
     )]
     NoBlock {
         dir: PathBuf,
-        /// Block that was asked for; `None` for the newest.
+        /// The requested block; `None` if the newest was requested.
         block: Option<String>,
     },
     #[error("nothing was imported: {name}: {source}")]
@@ -46,14 +46,14 @@ pub enum CliError {
         name: String,
         source: ReadError,
     },
-    /// The import's range overlaps that of the head.
+    /// The range of the import overlaps the range of the head.
     #[error(
         "nothing was imported: its newest sample, at {newest_ms} ms, is not before the oldest that \
          is only in the logs, at {head_ms} ms; run `tidepool tsdb compact --head` first"
     )]
     ImportIntoHead {
         newest_ms: i64,
-        /// Oldest time that is only in the logs.
+        /// Oldest time of the samples that are only in the logs.
         head_ms: i64,
     },
     #[error(
@@ -61,7 +61,7 @@ pub enum CliError {
         dir.display()
     )]
     RestoreOfItself {
-        /// Directory that both operands name.
+        /// The directory that both operands name.
         dir: PathBuf,
     },
     #[error("the meta.json of {} cannot be read; `tidepool tsdb verify` says more", path.display())]
@@ -75,7 +75,7 @@ pub enum CliError {
          milliseconds"
     )]
     ImportFromFuture {
-        /// Newest time to be imported, in milliseconds.
+        /// Newest time in the import, in milliseconds.
         newest_ms: i64,
     },
     /// The compaction settings that the node has stored cannot be used.
@@ -95,7 +95,7 @@ pub enum CliError {
     #[error("{}:{what}", path.display())]
     HttpConfig {
         path: PathBuf,
-        /// Line and column if they are known, and the reason.
+        /// Line and column if known, and the reason.
         what: String,
     },
     #[error("{0}")]
@@ -123,7 +123,7 @@ impl From<CallError> for CliError {
 }
 
 impl CliError {
-    /// Returns a function for `map_err` that adds operation and file to an error.
+    /// Returns a function for `map_err` that adds the operation and the file to an error.
     pub(super) fn file(
         action: &'static str,
         path: impl Into<PathBuf>,

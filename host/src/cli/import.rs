@@ -1,8 +1,8 @@
 //! `tidepool tsdb import`: converts OpenMetrics or classic text to blocks.
 //!
-//! The text is read in as many passes as the memory requires. A pipe can be read only once, so its
-//! text is first kept in a file next to the new blocks. All blocks become visible together, after
-//! the last line was read.
+//! If the memory is too small for all samples, the text is read several times. Since a pipe can be
+//! read only once, its text is first copied to a file next to the new blocks. All blocks become
+//! visible together, after the last line was read.
 
 use super::list::{BlockList, print_blocks};
 use super::progress::warn_line;
@@ -21,16 +21,16 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{INSTANCE_BYTES_MAX, ImporterHandle, Instance, Label, Rows};
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
-/// Number of rows that one call passes to the instance.
+/// Number of rows that one call passes to the engine instance.
 const ROWS_PER_CALL: usize = 16 * 1024;
 
-/// Maximum number of spellings of series whose numbers are remembered.
+/// Maximum number of series texts whose series numbers are remembered.
 const SPELLINGS_MAX: usize = 500_000;
 
-/// Number of bytes of text between two updates of the progress bar.
+/// Bytes of text between two updates of the progress bar.
 const BYTES_PER_LOOK: u64 = 4 * 1024 * 1024;
 
-/// Memory of an instance besides samples and labels, in bytes.
+/// Memory of an engine instance in bytes, without samples and labels.
 const INSTANCE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Name of standard input on the command line.
@@ -83,12 +83,12 @@ struct Pass<'a> {
     importer: ImporterHandle,
     /// Time in the ULIDs of new blocks, in milliseconds.
     block_ms: i64,
-    /// Numbers of series by their spelling in the text.
+    /// Numbers of series by their text in the input.
     numbers: HashMap<Box<str>, u32>,
     rows: Rows,
 }
 
-/// Text to import, which may have to be read several times.
+/// Text to import, which may be read several times.
 struct Source {
     /// Name of the text in errors.
     name: String,
@@ -122,7 +122,7 @@ pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
     let workspace = Workspace::create(&args.data_dir, rows_bytes * 3 + INSTANCE_BYTES)?;
     let done = import(args, source, &workspace, rows_bytes);
     let has_samples = matches!(done, Ok(1..));
-    // An error of the clean-up would hide the more useful error of the import.
+    // An error in removing directories would hide the more useful error of the import.
     if !has_samples && !new_dirs.is_empty() && workspace.data.remove_if_empty().is_ok() {
         for parent in new_dirs.iter().skip(1) {
             if std::fs::remove_dir(parent).is_err() {
@@ -133,7 +133,7 @@ pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
     done.map(|_| Verdict::Fine)
 }
 
-/// Returns the directories that opening this path will create, innermost first.
+/// Returns the directories that will be created for this path, innermost first.
 fn new_dirs(path: &Path) -> Vec<PathBuf> {
     let is_new = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
     path.ancestors().take_while(is_new).map(Path::to_path_buf).collect()
@@ -163,7 +163,7 @@ fn import(
             rows: Rows { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() },
         };
         found = pass.read(&source, args.format.into(), passes)?;
-        // After the first pass, which has seen all times, and before any block is visible.
+        // Checked after the first pass, when all times are known, and before a block is visible.
         if passes == 1 {
             check_clock(&found, args.max_future)?;
             check_head(workspace, &found)?;
@@ -180,7 +180,7 @@ fn import(
             break;
         }
     }
-    // All blocks appear at once, so that a failed import leaves nothing behind.
+    // All blocks become visible at once, so that a failed import leaves no blocks.
     let blocks = staging.publish()?;
     if !args.quiet && !blocks.is_empty() {
         let list = BlockList { workspace, human_readable: args.human_readable };
@@ -194,8 +194,8 @@ fn import(
     Ok(found.samples)
 }
 
-/// Returns the time in the ULIDs of the new blocks: later than all others, because the later block
-/// wins where two have the same sample, and the clock may have been set back.
+/// Returns the time in the ULIDs of the new blocks. If two blocks have the same sample, the newer
+/// block is used, so this time is later than that of all blocks, even if the clock was set back.
 fn new_block_ms(workspace: &Workspace) -> Result<i64, CliError> {
     let now_ms = system_now_ms();
     let times_ms = workspace.blocks.times_ms()?.into_iter().map(|(_, time_ms)| time_ms);
@@ -204,11 +204,11 @@ fn new_block_ms(workspace: &Workspace) -> Result<i64, CliError> {
     Ok(newest_ms.map_or(now_ms, |newest_ms| now_ms.max(newest_ms + 1)))
 }
 
-/// Refuses samples far in the future: milliseconds in a text with seconds are 50,000 years ahead.
+/// Refuses samples far in the future, such as if a text with seconds has milliseconds.
 fn check_clock(found: &ScanResult, max_future: Duration) -> Result<(), CliError> {
     let newest_allowed_ms = system_now_ms().saturating_add(millis(max_future));
     match found.newest_ms {
-        // A block's end is one more than its newest time, which must not overflow.
+        // A block's end is one more than its newest time, and must not overflow.
         Some(newest_ms) if newest_ms > newest_allowed_ms.min(i64::MAX - 1) => {
             Err(CliError::ImportFromFuture { newest_ms })
         }
@@ -216,7 +216,7 @@ fn check_clock(found: &ScanResult, max_future: Duration) -> Result<(), CliError>
     }
 }
 
-/// Refuses an import into the head's range: its samples in the log would not be replayed then.
+/// Refuses an import into the head's range: samples in the log would no longer be replayed.
 fn check_head(workspace: &Workspace, found: &ScanResult) -> Result<(), CliError> {
     let Some(newest_ms) = found.newest_ms else { return Ok(()) };
     let head_ms = workspace.reader()?.stats()?.head_min_time_ms;
@@ -227,7 +227,7 @@ fn check_head(workspace: &Workspace, found: &ScanResult) -> Result<(), CliError>
 }
 
 impl Source {
-    /// Opens the text before anything is created for its import.
+    /// Opens the text. Done before anything is created for the import.
     fn open(path: &Path) -> Result<Source, CliError> {
         if path.as_os_str() == STDIN {
             let stream: Box<dyn Read> = Box::new(std::io::stdin());
@@ -244,11 +244,11 @@ impl Source {
         Ok(Source { name: path.display().to_string(), stream, path: path.to_path_buf() })
     }
 
-    /// Copies a stream that can be read only once into a file next to the new blocks.
+    /// Copies a text that can be read only once to a file next to the new blocks.
     fn kept(self, staging: &Staging, data: &DataDir) -> Result<Source, CliError> {
         let Source { name, stream: Some(mut stream), .. } = self else { return Ok(self) };
         let path = staging.path().join("text");
-        // Errors name the data directory, because the disk matters and not the temporary file.
+        // Errors name the data directory, because the user does not know the temporary file.
         let action = "keep the text that is read in";
         let mut file = File::create(&path).map_err(CliError::file(action, data.path()))?;
         let _progress = Progress::spinner(format!("reading {name}"));
@@ -282,7 +282,7 @@ impl Pass<'_> {
                 return Err(refused(reader.refused("the sample has no time")));
             };
             let value = sample.value;
-            // The spelling is looked up before labels are parsed, which most lines need not be.
+            // Most lines have a known text, and then their labels need not be parsed.
             let series = match self.numbers.get(sample.series.text()) {
                 Some(series) => *series,
                 None => {
@@ -318,7 +318,7 @@ impl Pass<'_> {
         let labels: Vec<Label> =
             labels.into_iter().map(|(name, value)| Label { name, value }).collect();
         let series = self.instance.import_series(self.importer, &labels)?;
-        // Bounded, because one series has many spellings; a removed one costs a call.
+        // Bounded, because one series may have many texts. A text that was removed costs one call.
         if self.numbers.len() >= SPELLINGS_MAX {
             self.numbers.clear();
         }
@@ -328,7 +328,7 @@ impl Pass<'_> {
 
     fn send(&mut self) -> Result<(), CliError> {
         let step = self.instance.import_rows(self.importer, &self.rows, self.block_ms)?;
-        // The numbers are void once the instance has dropped its series to free memory.
+        // The instance has dropped its series to free memory, so the numbers are invalid.
         if step.series_dropped {
             self.numbers.clear();
         }

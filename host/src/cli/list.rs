@@ -7,7 +7,7 @@ use std::io::Write as _;
 use tidepool_disk::wal::{LogKind, wal_bytes};
 use tidepool_runtime::{BlockInfo, BlockState};
 
-/// Maximum memory for reading the blocks' indexes, one after the other, in bytes.
+/// Maximum memory in bytes for reading the indexes of blocks, one after the other.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
 const COLUMNS: [&str; 8] = [
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 8] = [
     "SIZE",
 ];
 
-/// Minimum width of a column, and the space after its longest entry, in characters.
+/// Minimum width of a column; `COLUMN_GAP` is the space after its longest entry, in characters.
 const COLUMN_MIN: usize = 13;
 const COLUMN_GAP: usize = 2;
 
@@ -60,7 +60,7 @@ pub struct BlockList<'a> {
     pub human_readable: bool,
 }
 
-/// Prints the sound blocks whose name `is_wanted` accepts.
+/// Prints the undamaged blocks for which `is_wanted` returns true.
 pub fn print_blocks(
     list: &BlockList<'_>,
     blocks: &[BlockState],
@@ -100,7 +100,7 @@ fn size(bytes: u64, human_readable: bool) -> String {
     if human_readable { units::bytes(bytes) } else { bytes.to_string() }
 }
 
-/// Formats rows in columns; every cell but the last is padded with spaces.
+/// Formats rows in columns. All cells except the last are padded with spaces.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,12 +1,12 @@
-//! Commands that do not serve: `tidepool tsdb` inspects and changes a data directory, `tidepool
+//! Commands that need no server: `tidepool tsdb` inspects and changes a data directory, `tidepool
 //! query` queries a server or a data directory, `tidepool check` checks configuration files and
 //! metrics, `tidepool scrape` shows one scrape, `tidepool plugin` creates, checks and tries
-//! plugins, `tidepool viewer` writes a page for files.
+//! plugins, `tidepool viewer` writes a page that shows files.
 //!
-//! One file per command. Results go to standard output, line for line as `promtool` prints them
-//! where it has the same command; everything else goes to standard error. `list`, `analyze`,
-//! `dump`, `export` and `verify` write nothing and take no lock, so they work next to a running
-//! server; `compact`, `import` and `restore` need the directory for themselves.
+//! One file per command. Results go to standard output, in the lines of `promtool` if it has the
+//! same command. Everything else goes to standard error. `list`, `analyze`, `dump`, `export` and
+//! `verify` write nothing and take no lock, so they work next to a running server; `compact`,
+//! `import` and `restore` need exclusive use of the directory.
 //!
 //! Exit codes: 0 success; 1 something failed or is damaged; 2 the command line is wrong; 3 lint
 //! found something.
@@ -102,7 +102,7 @@ struct DataDirArg {
     data_dir: PathBuf,
 }
 
-/// Result of a command that did its work.
+/// Result of a command that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Fine,
@@ -142,7 +142,7 @@ fn exit_code(done: Result<Verdict, CliError>) -> ExitCode {
     match done {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged) => ExitCode::FAILURE,
-        // The reader of the pipe, such as `head`, has read enough, which is no error.
+        // A pipe's reader, such as `head`, has ended, which is not an error.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

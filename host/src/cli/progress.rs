@@ -1,4 +1,4 @@
-//! Progress of long work, on standard error and only if this is a terminal.
+//! Progress of long work, on standard error, and only if standard error is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal as _, Write as _};
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Interval at which a spinner turns.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A progress bar, or nothing without a terminal. Dropping this removes the bar.
+/// A progress bar, or nothing without a terminal. The bar is removed on drop.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -26,7 +26,7 @@ impl Progress {
         Progress::new(what, None, "{spinner} {msg}, {elapsed}")
     }
 
-    /// Returns an invisible bar, where a visible one would disturb.
+    /// Returns an invisible bar, for output that a visible bar would disturb.
     pub fn none() -> Progress {
         Progress(ProgressBar::hidden())
     }
@@ -36,7 +36,7 @@ impl Progress {
             return Progress::none();
         }
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
-        // The templates are constants; a wrong one would leave the default look.
+        // The templates are constants. With an invalid one, the bar has the default look.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
         }
@@ -50,7 +50,7 @@ impl Progress {
         self.0.set_position(done);
     }
 
-    /// Sets the text of the bar to the present step.
+    /// Sets the text of the bar, such as the current step.
     pub fn say(&self, what: impl Into<String>) {
         self.0.set_message(what.into());
     }
@@ -66,14 +66,14 @@ impl Progress {
     }
 }
 
-/// Writes a line to standard output. If its reader has closed it, the work and its exit code
-/// still count.
+/// Writes a line to standard output. If it is closed, the error is ignored: the work and its exit
+/// code still matter.
 pub fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Writes a line to standard error. If its reader has closed it, the work and its exit code
-/// still count.
+/// Writes a line to standard error. If it is closed, the error is ignored: the work and its exit
+/// code still matter.
 pub fn warn_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "tidepool: {line}");
 }

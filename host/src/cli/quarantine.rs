@@ -1,4 +1,4 @@
-//! Messages about `set-aside/`, whose logs no command includes in its results.
+//! Messages about `set-aside/`. The logs in this directory are not part of any command's results.
 
 use super::progress::warn_line;
 use super::units;
@@ -8,7 +8,7 @@ use tidepool_disk::wal::LogReader;
 use tidepool_disk::{DataDir, Result};
 use tidepool_lifecycle::clock::system_now_ms;
 
-/// Size of the piece of a log that is read at once, in bytes.
+/// Size in bytes of the pieces in which a log is read.
 const LOG_BYTES: u32 = 1024 * 1024;
 
 #[derive(Default)]
@@ -34,13 +34,13 @@ pub fn mention(data: &DataDir) {
     }
 }
 
-/// Prints a warning per entry: its size, its age, and its readable part.
+/// Prints a warning for each entry, with its size, its age and its readable part.
 pub fn verify(data: &DataDir) -> std::result::Result<(), CliError> {
     let progress = Progress::spinner("looking at what is quarantined");
     for entry in data.quarantine().entries()? {
         let (place, size) =
             (format!("{QUARANTINE_DIR}/{}", entry.name), units::bytes(entry.size_bytes));
-        // Whole seconds, because the name has no smaller unit.
+        // Rounded to seconds, because the time in the name has seconds.
         let age_ms = time_ms(&entry).map(|time_ms| (system_now_ms() - time_ms) / 1000 * 1000);
         let age = age_ms.map(|age_ms| format!(" {} ago", units::duration(age_ms)));
         let age = age.unwrap_or_default();
@@ -60,7 +60,7 @@ pub fn verify(data: &DataDir) -> std::result::Result<(), CliError> {
     Ok(())
 }
 
-/// Counts the records of an entry; `None` if it is not a log.
+/// Counts the records of an entry; `None` if the entry is not a log.
 fn read(data: &DataDir, entry: &QuarantineEntry) -> Result<Option<Content>> {
     let mut reader = match (entry.is_dir, entry.is_logs()) {
         (true, true) => LogReader::open(&DataDir::open_read_only(&entry.path)?)?,
@@ -79,7 +79,7 @@ fn read(data: &DataDir, entry: &QuarantineEntry) -> Result<Option<Content>> {
     Ok(Some(content))
 }
 
-/// Returns the time of the quarantine; `None` if the name has none.
+/// Returns the time of the quarantine from an entry's name; `None` if the name has no time.
 pub fn time_ms(entry: &QuarantineEntry) -> Option<i64> {
     let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", entry.time()?).ok()?;
     Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond())

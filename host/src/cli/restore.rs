@@ -1,7 +1,7 @@
 //! `tidepool tsdb restore`: adds a quarantined log to the data directory, as blocks.
 //!
-//! The node's log has samples of the same time that these blocks lack. Their `meta.json` therefore
-//! gets the hint of out-of-order blocks, so that the next start replays the whole log.
+//! These blocks and the node's log may have different samples of the same times. Therefore
+//! `meta.json` gets the hint of out-of-order blocks: then the next start replays the whole log.
 
 use super::compact::compact_all;
 use super::quarantine::time_ms;
@@ -17,7 +17,7 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{INSTANCE_BYTES_MAX, Options, Role};
 use tidepool_settings::duration::bytes;
 
-/// Hint of blocks that may hold out-of-order samples alone, as in upstream.
+/// Hint that a block may have only out-of-order samples, as in upstream.
 const HINT: &str = "from-out-of-order";
 
 /// Maximum size of a `meta.json` that the engine reads, in bytes.
@@ -43,7 +43,7 @@ pub fn run(args: &RestoreArgs) -> Result<Verdict, CliError> {
     let node = Workspace::own(&args.data_dir, memory_bytes)?;
     let same = |path: &PathBuf| canonicalize(path).map_err(CliError::file("open", path));
     let logs_path = same(&args.logs)?;
-    // Found here, because the second lock of one directory would fail with a less helpful error.
+    // Checked here, because locking the directory twice would give a less helpful error.
     if logs_path == same(&args.data_dir)? {
         return Err(CliError::RestoreOfItself { dir: args.logs.clone() });
     }
@@ -52,13 +52,13 @@ pub fn run(args: &RestoreArgs) -> Result<Verdict, CliError> {
     let block_duration_ms = settings.map_or(BLOCK_DURATION_MS, |node| node.block_duration_ms);
     let mut instance = logs.owner(Options {
         block_duration_ms,
-        // No merges here: the node merges, and uploads some blocks before that.
+        // Nothing is merged here, because the node may upload these blocks before it merges them.
         block_duration_max_ms: block_duration_ms,
         ..options(Role::All)
     })?;
     instance.cut_all()?;
-    // Of two samples of the same time, that of the newer block counts. The date of the quarantine
-    // lets samples win that the node has stored since.
+    // If two blocks have a sample of the same time, the newer block's is used. Dated by the
+    // quarantine, these blocks are older than what the node has stored since.
     let entries = node.data.quarantine().entries()?;
     let entry = entries.iter().find(|it| canonicalize(&it.path).is_ok_and(|it| it == logs_path));
     let made_ms = entry.and_then(time_ms).unwrap_or_else(system_now_ms);
@@ -74,7 +74,7 @@ pub fn run(args: &RestoreArgs) -> Result<Verdict, CliError> {
     Ok(verdict)
 }
 
-/// Adds the hint to a `meta.json`; `None` if the JSON is not one.
+/// Adds the hint to a `meta.json`; `None` if the JSON is not a `meta.json`.
 fn with_hint(meta: &[u8]) -> Option<Vec<u8>> {
     let mut meta: Value = serde_json::from_slice(meta).ok()?;
     let compaction = meta.get_mut("compaction")?.as_object_mut()?;

@@ -1,6 +1,6 @@
 //! `tidepool scrape`: prints the samples that one scrape of a URL would store.
 //!
-//! The exit code is 1 if the scrape fails, as `up` would be 0.
+//! The exit code is 1 if the scrape fails, when `up` would be 0.
 
 use super::progress::warn_line;
 use crate::config::ConfigSource;
@@ -19,7 +19,7 @@ use tidepool_scraping::USER_AGENT;
 use tidepool_settings::duration::duration;
 use tidepool_telemetry::{self as telemetry, LogFormat};
 
-/// Name of the job if no configuration file is given.
+/// Name of the job if there is no configuration file.
 const JOB: &str = "scrape";
 
 /// What is scraped, and as which job.
@@ -79,7 +79,7 @@ fn scrape(args: &ScrapeCommandArgs) -> Result<Outcome, String> {
         Some(path) => ConfigSource::of_file(path, Depth::Files),
         None => ConfigSource::new(["tidepool".into()]),
     };
-    // The whole configuration is read, since limits of the store decide about labels as well.
+    // The whole configuration is read, because the store's limits apply to labels as well.
     let (config, _) = source.serve().map_err(|error| error.to_string())?;
     let job = match &args.config {
         Some(_) => chosen(config.scrape.settings.jobs, args.job.as_deref())?,
@@ -99,7 +99,7 @@ fn scrape(args: &ScrapeCommandArgs) -> Result<Outcome, String> {
     runtime.block_on(trial.run()).map_err(|error| error.to_string())
 }
 
-/// Returns a check with the store's limits of labels, whose errors name the flag. 0 is no limit.
+/// Returns a check of labels by the store's limits. Errors name the flag; 0 means no limit.
 fn label_check(limits: LabelLimits) -> LabelCheck {
     let is_over = |count: usize, max: u32| max > 0 && count > max as usize;
     Arc::new(move |pairs| {
@@ -131,9 +131,9 @@ fn label_check(limits: LabelLimits) -> LabelCheck {
     })
 }
 
-/// Returns the job of a name, or the only job.
+/// Returns the job with a name, or the only job.
 fn chosen(mut jobs: Vec<ScrapeConfig>, name: Option<&str>) -> Result<ScrapeConfig, String> {
-    // A probe does not scrape a URL.
+    // Jobs with a probe do not scrape a URL.
     jobs.retain(|config| config.job.probe.is_none());
     let names = jobs.iter().map(|config| config.job.name.as_str()).collect::<Vec<_>>().join(", ");
     let place = match (name, jobs.len()) {
@@ -155,7 +155,7 @@ fn show(args: &ScrapeCommandArgs, outcome: &Outcome) -> io::Result<()> {
         Format::Json => writeln!(out, "{}", outcome.json()),
     };
     match written.and_then(|()| out.flush()) {
-        // The reader of the pipe has read enough.
+        // The reader of the pipe has ended, which is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }

@@ -31,7 +31,7 @@ pub fn run(args: &SnapshotArgs) -> Result<Verdict, CliError> {
         snapshot.add_block(&block)?;
     }
     if !args.skip_head {
-        // Cut into the snapshot's own blocks; the directory itself stays as it is.
+        // Written as blocks of the snapshot; the data directory itself is not changed.
         let mut instance = workspace.reader_beside(snapshot.blocks())?;
         progress.say("writing what is only in the logs");
         while !instance.snapshot_head(system_now_ms())?.done {}

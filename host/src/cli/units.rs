@@ -25,7 +25,7 @@ pub fn duration(milliseconds: i64) -> String {
 
 /// Formats a time as Go does: `2023-11-14 22:13:20 +0000 UTC`.
 pub fn time(timestamp_ms: i64) -> String {
-    // Truncated towards zero, as upstream does.
+    // Truncated towards zero, as in upstream.
     let seconds = timestamp_ms / 1000;
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = civil(days);
@@ -46,8 +46,8 @@ pub fn bytes(size: u64) -> String {
     parts.collect()
 }
 
-/// Returns year, month and day in the Gregorian calendar of a day since the epoch. Years begin in
-/// March here, so that a leap day is the last of its year; 400 years have 146097 days.
+/// Returns the date in the Gregorian calendar of a day since the epoch. Internally, years begin in
+/// March, so that a leap day is the last day of a year; 400 years have 146097 days.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));

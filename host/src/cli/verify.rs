@@ -1,7 +1,7 @@
 //! `tidepool tsdb verify`: checks every checksum and invariant of blocks and logs.
 //!
-//! Each finding is a line `FILE: byte OFFSET: what`; each block and log ends with a summary.
-//! Warnings are unusual and lose no data.
+//! Each finding is a line `FILE: byte OFFSET: what`. Each block and log ends with a summary.
+//! Warnings are about unusual data that is not lost.
 
 use super::progress::print_line;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace, quarantine};
@@ -12,10 +12,10 @@ use tidepool_disk::wal::{LogKind, LogPiece, LogReader};
 use tidepool_runtime::{BlockState, CallError, Error, Log, Severity, StorageError};
 use tidepool_settings::duration::bytes;
 
-/// Size of the piece of a log that is checked at once, in bytes.
+/// Size in bytes of the pieces in which a log is checked.
 const LOG_BYTES: u32 = 1024 * 1024;
 
-/// Wait before a torn end counts as torn, and not as a record that is being written.
+/// Wait before an incomplete end of a log is reported, because a record may just be written.
 const WRITER_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Args)]
@@ -91,7 +91,7 @@ fn verify_block(workspace: &Workspace, block: &str) -> Result<u64, CliError> {
             }
             step => step?,
         };
-        // A server next to this command has merged or dropped the block, and its files are missing.
+        // A server next to this command has removed the block, so its files are missing.
         if !step.findings.is_empty() && is_gone()? {
             return Ok(0);
         }
@@ -158,7 +158,7 @@ fn verify_logs(workspace: &Workspace) -> Result<u64, CliError> {
     Ok(tally.errors)
 }
 
-/// Returns the reason why the end of the log is torn, unless a process is writing it now.
+/// Returns why the end of the log cannot be read, unless a process is writing it now.
 fn torn_tail(piece: &LogPiece) -> Option<String> {
     let tail = piece.torn_tail?;
     let state =
@@ -166,7 +166,7 @@ fn torn_tail(piece: &LogPiece) -> Option<String> {
     let before = state().ok();
     std::thread::sleep(WRITER_PAUSE);
     let seen_end = tail.offset + tail.bytes;
-    // A server may be appending: only an end that stays the same during the pause is torn.
+    // A server may be appending, so the end must stay the same during the pause.
     let is_written = state().ok() != before || before.is_some_and(|(len, _)| len != seen_end);
     (!is_written).then(|| {
         let (bytes, cause) = (tail.bytes, tail.cause);

@@ -10,7 +10,7 @@ pub fn run() -> Result<Verdict, CliError> {
     if out.is_terminal() {
         return Err(CliError::ViewerOnTerminal);
     }
-    // The page is stored compressed, which keeps the program small.
+    // The page is stored compressed to keep the program small.
     io::copy(&mut GzDecoder::new(packed), &mut out)
         .and_then(|_| out.flush())
         .map_err(CliError::Output)?;

@@ -1,4 +1,4 @@
-//! A data directory, and engine instances over it, for commands.
+//! A data directory, and engine instances on it, for commands.
 
 use super::progress::warn_line;
 use super::{CliError, Progress};
@@ -11,13 +11,13 @@ use tidepool_runtime::{
     BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Options, Role, Runtime,
 };
 
-/// Default duration of a block in milliseconds, as upstream has it.
+/// Default duration of a block in milliseconds, as in upstream.
 pub const BLOCK_DURATION_MS: i64 = 7_200_000;
 
-/// Size of the part of a log that one call replays, in bytes.
+/// Size in bytes of the part of a log that one call replays.
 const REPLAY_BYTES: u32 = 1024 * 1024;
 
-/// A data directory that a command works on, possibly next to a running server.
+/// A data directory on which a command works. A server may be running on it.
 pub struct Workspace {
     pub data: DataDir,
     pub blocks: BlockDirs,
@@ -30,7 +30,7 @@ impl Workspace {
         Workspace::new(DataDir::open_read_only(path)?, memory_bytes_max)
     }
 
-    /// Opens an existing directory for changes and takes the lock.
+    /// Opens an existing directory for changes, and locks it.
     pub fn own(path: &Path, memory_bytes_max: u64) -> Result<Workspace, CliError> {
         // Opening for changes would create a missing directory.
         DataDir::open_read_only(path)?;
@@ -54,12 +54,12 @@ impl Workspace {
         self.memory_bytes_max
     }
 
-    /// Starts an instance that inspects single blocks; it is not opened as a store.
+    /// Starts an instance that inspects single blocks. No store is opened in it.
     pub fn inspector(&self) -> Result<Instance, CliError> {
         self.inspector_of(self.blocks.clone())
     }
 
-    /// Starts an inspecting instance over other blocks.
+    /// Starts an instance as `inspector` does, but for other blocks.
     pub fn inspector_of(&self, blocks: BlockDirs) -> Result<Instance, CliError> {
         let storage =
             InstanceStorage { logs: InstanceLogs::None, blocks, head: None, memory: None };
@@ -68,7 +68,7 @@ impl Workspace {
 
     /// Starts an instance with all blocks and the logs, which it may change.
     pub fn owner(&self, options: Options) -> Result<Instance, CliError> {
-        // Destinations of the node have not read yet all that will be dropped from the log.
+        // Keeps segments that destinations of forwarding have not read yet, for the next server.
         self.data.hold_for_readers()?;
         let logs = Logs::open(&self.data, WalOptions::default())?;
         let logs = InstanceLogs::Owned(Arc::new(Mutex::new(logs)));
@@ -77,12 +77,12 @@ impl Workspace {
         Ok(instance)
     }
 
-    /// Starts an instance with all blocks and the present content of the logs, to read from.
+    /// Starts an instance that reads all blocks and the current content of the logs.
     pub fn reader(&self) -> Result<Instance, CliError> {
         self.reader_beside(self.blocks.clone())
     }
 
-    /// Starts a reading instance over other blocks, to which it may add.
+    /// Starts a reading instance with other blocks, to which it may add blocks.
     pub fn reader_beside(&self, blocks: BlockDirs) -> Result<Instance, CliError> {
         let logs = InstanceLogs::ReadOnly(Box::new(LogReader::open(&self.data)?));
         let storage = InstanceStorage { logs, blocks, head: None, memory: None };
@@ -113,7 +113,7 @@ fn replay(instance: &mut Instance) -> Result<(), CliError> {
     }
 }
 
-/// Prints blocks that reads leave out as damaged; returns whether there are any.
+/// Prints the damaged blocks, which reads leave out; returns whether there are any.
 pub fn report_damaged(blocks: &[BlockState]) -> bool {
     let mut any = false;
     for block in blocks {
@@ -126,7 +126,7 @@ pub fn report_damaged(blocks: &[BlockState]) -> bool {
     any
 }
 
-/// Returns options without limits, because stored samples have passed all limits already.
+/// Returns options without limits, because the stored samples were accepted under limits.
 pub fn options(role: Role) -> Options {
     Options {
         hash_seed: tidepool_store::random_seed(),

@@ -1,4 +1,4 @@
-//! The configuration file: YAML whose keys are the flags' names.
+//! The configuration file: YAML whose keys are the names of flags.
 //!
 //! ```yaml
 //! data-dir: /var/lib/tidepool
@@ -7,10 +7,10 @@
 //!   node: edge-7
 //! ```
 //!
-//! Sections that have no flags, such as `remote_write`, are read by the features that own them.
+//! Sections without flags, such as `remote_write`, are read by the features that own them.
 //!
-//! Every other key becomes the flag of its name and follows the same rules, so that file and flags
-//! cannot differ. A flag on the command line overrides its key.
+//! Every other key is converted to the flag of the same name and parsed as a flag, so that file and
+//! flags have the same rules. A flag on the command line overrides its key.
 
 use super::ServeArgs;
 use super::shown::ShownConfig;
@@ -31,7 +31,7 @@ use tidepool_settings::yaml::{self, Data, Entry, Node, Position};
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum number of errors that are reported at once.
+/// Maximum number of errors that are reported together.
 const WRONG_MAX: usize = 20;
 
 /// Section with the settings of single plugins.
@@ -45,18 +45,18 @@ const GLOBAL: &str = "global";
 const SCRAPE_CONFIGS: &str = "scrape_configs";
 const SCRAPE_CONFIG_FILES: &str = "scrape_config_files";
 
-/// Sections about probes: the targets, and the modules.
+/// Sections about probes: the targets, and the probe modules.
 const PROBE_CONFIGS: &str = "probe_configs";
 const PROBE_MODULES: &str = "probe_modules";
 
-/// Flag that `global.external_labels` is an alias of.
+/// Flag for which `global.external_labels` is an alias.
 const EXTERNAL_LABEL: &str = "external-label";
 
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("the configuration file {} could not be read: {source}", path.display())]
     Unreadable {
-        /// Path as the command line names it.
+        /// Path of the file, as on the command line.
         path: PathBuf,
         source: std::io::Error,
     },
@@ -65,14 +65,14 @@ pub enum FileError {
     Further {
         /// Configuration file with the section `scrape_config_files`.
         path: PathBuf,
-        /// Path, place and reason of the error in the included file.
+        /// Path, position and reason of the error in the included file.
         what: String,
     },
     /// Keys or sections of the file are invalid.
     #[error("{}", in_lines(path, wrong))]
     Wrong {
         path: PathBuf,
-        /// All errors with their places, in the order of the file.
+        /// All errors with their positions, in the order of the file.
         wrong: Vec<yaml::Error>,
     },
 }
@@ -83,7 +83,7 @@ struct Setting {
     key: String,
     place: Position,
     flags: Vec<String>,
-    /// Whether the flag requires another one, which may be set elsewhere.
+    /// Whether the flag requires another flag, which may be set elsewhere.
     needs_others: bool,
 }
 
@@ -92,18 +92,18 @@ struct Setting {
 pub(super) struct ConfigFile {
     path: PathBuf,
     settings: Vec<Setting>,
-    /// Sections that have no flags.
+    /// Sections without flags.
     pub sections: Sections,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sections {
-    /// Settings of the plugins that the section names.
+    /// Settings of the plugins in the section.
     pub plugins: Vec<PluginSettings>,
     /// Destinations that receive all samples.
     pub remote_write: Vec<DestinationConfig>,
     pub scrape: ScrapeSettings,
-    /// The file without its secrets, for the API and the page.
+    /// The file without its secrets, for the API and the web page.
     pub shown: ShownConfig,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Sections {
 struct Content {
     settings: Vec<Setting>,
     sections: Sections,
-    /// Sections about scraping, which depend on each other and are read together.
+    /// Sections about scraping, which depend on each other and are therefore read together.
     global: Option<Rc<Node>>,
     jobs: Option<Rc<Node>>,
     job_files: Option<Rc<Node>>,
@@ -120,16 +120,16 @@ struct Content {
 }
 
 impl ConfigFile {
-    /// Reads a file and, depending on `depth`, the files that it includes, and checks every key.
+    /// Reads a file and, depending on `depth`, the files that it includes; checks every key.
     ///
-    /// At the start the file may be a pipe, as in `--config=<(…)`.
+    /// Only at the start, the file may be a pipe, as in `--config=<(…)`.
     pub fn read(path: &Path, depth: Depth, is_start: bool) -> Result<ConfigFile, FileError> {
         let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
         let mut text = String::new();
-        // A reload accepts only regular files: a pipe would block, or be empty by now.
+        // A reload accepts only regular files: a pipe would block, or be empty after the start.
         let file = if is_start { File::open(path) } else { open_regular(path) };
         let file = file.map_err(unreadable)?;
-        // One byte more tells a file that is too large from one of exactly the maximum.
+        // Reads one byte more, to detect a file that is larger than the maximum.
         file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > FILE_BYTES_MAX {
             let what = format!("more than {FILE_BYTES_MAX} bytes");
@@ -146,11 +146,11 @@ impl ConfigFile {
         Ok(ConfigFile { path: path.to_owned(), settings, sections })
     }
 
-    /// Returns the flags of the file that the command line does not set.
+    /// Returns the flags of the file that are not set on the command line.
     pub fn flags(&self, command_line: &ArgMatches) -> Vec<String> {
         let command = flags_command();
         let is_given = |key: &str| {
-            // The command line has our names only, so either name overrides the key.
+            // The command line was converted to our names, so either name overrides the key.
             find(&command, our_name(key)).is_some_and(|arg| {
                 command_line.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
             })
@@ -159,8 +159,8 @@ impl ConfigFile {
         left.flat_map(|setting| setting.flags.iter().cloned()).collect()
     }
 
-    /// Returns an error about the whole configuration, at the place of the first flag that it
-    /// names, or of one that requires another; `None` if the error is not about this file.
+    /// Returns an error about the whole configuration, with the position of the first flag that the
+    /// error names, or of a flag that requires another; `None` if the error is not about this file.
     pub fn place(&self, what: &str) -> Option<FileError> {
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
         let mut names = what.split(|c| !is_of_name(c)).filter_map(|word| word.strip_prefix("--"));
@@ -171,13 +171,13 @@ impl ConfigFile {
     }
 }
 
-/// Returns a command with the flags of `serve` alone, for checks of single keys.
+/// Returns a command with only the flags of `serve`, for checking single keys.
 fn flags_command() -> Command {
     let command = Command::new("tidepool").no_binary_name(true);
     with_names(ServeArgs::augment_args(command.disable_help_flag(true).disable_version_flag(true)))
 }
 
-/// Returns the flag of a name, which may be an alias.
+/// Returns the flag with a name, which may be an alias.
 fn find<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command.get_arguments().find(|arg| {
         arg.get_long() == Some(name)
@@ -185,7 +185,7 @@ fn find<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     })
 }
 
-/// Formats all errors, so that a file can be corrected in one go.
+/// Formats all errors, so that all can be corrected at once.
 fn in_lines(path: &Path, wrong: &[yaml::Error]) -> String {
     let shown = wrong.iter().take(WRONG_MAX).map(|wrong| format!("{}:{wrong}", path.display()));
     let left = wrong.len().saturating_sub(WRONG_MAX);
@@ -207,13 +207,13 @@ fn content(text: &str) -> Result<Content, Vec<yaml::Error>> {
     let mut content = Content::default();
     content.sections.shown = ShownConfig::of(&document);
     let read = entries.iter().map(|entry| content.put(&command, entry));
-    // All entries are read before any error is returned, so that every error is reported.
+    // All entries are read before errors are returned, so that every error is reported.
     let wrong: Vec<yaml::Error> = read.filter_map(Result::err).collect();
     if wrong.is_empty() { Ok(content) } else { Err(wrong) }
 }
 
 impl Content {
-    /// Reads the sections about scraping. External labels become the flag, if that is not set.
+    /// Reads the sections about scraping. External labels become a flag, unless it is set.
     fn read_scraping(&mut self, directory: &Path, depth: Depth) -> Result<(), ConfigError> {
         let sections = ScrapeSections {
             global: self.global.as_deref(),
@@ -231,11 +231,11 @@ impl Content {
                 let what = "external_labels and external-label are the same: give one of them";
                 return Err(yaml::Error::new(global.place, GLOBAL, what).into());
             }
-            // A label without a value, as of an unset variable, is no label.
+            // A label without a value, such as from an unset variable, is ignored.
             let labels = labels.iter().filter(|(_, value)| !value.is_empty());
             let flag =
                 |(name, value): (&String, &String)| format!("--{EXTERNAL_LABEL}={name}={value}");
-            // As a setting, so that a flag on the command line overrides the labels.
+            // Added as a setting, so that a flag on the command line overrides the labels.
             self.settings.push(Setting {
                 key: EXTERNAL_LABEL.to_owned(),
                 place: global.place,
@@ -248,7 +248,7 @@ impl Content {
 
     fn put(&mut self, command: &Command, entry: &Entry) -> Result<(), yaml::Error> {
         match (entry.key.as_str(), &entry.value.data) {
-            // A list is the section; a plain value is the flag of the same name.
+            // A list is the section; a single value is the flag of the same name.
             (PLUGINS, Data::List(_)) => self.sections.plugins = plugin::read(&entry.value)?,
             (REMOTE_WRITE, _) => {
                 self.sections.remote_write = DestinationConfig::read_all(&entry.value)?;
@@ -258,7 +258,7 @@ impl Content {
             (SCRAPE_CONFIG_FILES, _) => self.job_files = Some(Rc::clone(&entry.value)),
             (PROBE_CONFIGS, _) => self.probes = Some(Rc::clone(&entry.value)),
             (PROBE_MODULES, _) => self.probe_modules = Some(Rc::clone(&entry.value)),
-            // Accepted without content, as in the example configuration that comes with Prometheus.
+            // Accepted if empty, because Prometheus' example configuration has these sections.
             ("alerting" | "rule_files", data) if is_empty(data) => {}
             _ => self.settings.push(setting(command, entry)?),
         }
@@ -266,7 +266,7 @@ impl Content {
     }
 }
 
-/// Returns whether a section is empty at every level. An empty item is an error, as upstream.
+/// Returns whether a section is empty at every level. As in upstream, empty items are errors.
 fn is_empty(data: &Data) -> bool {
     match data {
         Data::Nothing => true,
@@ -282,11 +282,11 @@ fn setting(command: &Command, entry: &Entry) -> Result<Setting, yaml::Error> {
     let Entry { place, key: name, value } = entry;
     let wrong = |key: &str, what: String| Err(yaml::Error::new(*place, key, what));
     if our_name(name) == "config" {
-        // Otherwise files could name each other.
+        // Otherwise configuration files could include each other.
         return wrong(name, "a configuration file names no other".to_owned());
     }
     let Some(arg) = find(command, name) else {
-        // Parsed for the error alone, which contains clap's suggestion of a similar name.
+        // Parsed only for the error, which has clap's suggestion of a similar name.
         let error = command.clone().try_get_matches_from([format!("--{name}")]).err();
         if let Some(what) = absent_section(name).or_else(|| absent_flag(error.as_ref()?)) {
             return wrong("", what);
@@ -295,11 +295,11 @@ fn setting(command: &Command, entry: &Entry) -> Result<Setting, yaml::Error> {
         return wrong(name, format!("there is no such flag{similar}"));
     };
     let flags = flags(arg, name, value)?;
-    // Checked alone, so that the error has the place of this key.
+    // Each key is parsed alone, so that an error has the position of this key.
     let checked = command.clone().try_get_matches_from(&flags);
     let needs_others = match checked {
         Ok(_) => false,
-        // A required companion may be on the command line; the whole is checked later.
+        // The required flag may be on the command line. The whole is checked later.
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => true,
         Err(error) => {
             return Err(yaml::Error::new(value.place, name, in_one_line(&error)));
@@ -308,7 +308,7 @@ fn setting(command: &Command, entry: &Entry) -> Result<Setting, yaml::Error> {
     Ok(Setting { key: name.clone(), place: *place, flags, needs_others })
 }
 
-/// Converts a value to the flags that say the same.
+/// Converts a value to the equivalent flags.
 fn flags(arg: &Arg, name: &str, value: &Node) -> Result<Vec<String>, yaml::Error> {
     let wrong = |at: &Node, what: &str| yaml::Error::new(at.place, name, what);
     let takes_several = matches!(arg.get_action(), ArgAction::Append);
@@ -341,7 +341,7 @@ fn flags(arg: &Arg, name: &str, value: &Node) -> Result<Vec<String>, yaml::Error
                 };
                 match (arg.get_action(), is_set) {
                     (ArgAction::SetTrue, true) => Ok(vec![format!("--{name}")]),
-                    // A switch has no form for `false`: it is off unless it is given.
+                    // A switch has no form for `false`: it is off unless it is set.
                     (ArgAction::SetTrue, false) => Ok(Vec::new()),
                     _ => Ok(vec![format!("--{name}={is_set}")]),
                 }
@@ -350,7 +350,7 @@ fn flags(arg: &Arg, name: &str, value: &Node) -> Result<Vec<String>, yaml::Error
     }
 }
 
-/// Returns clap's message without its usage and the hint to `--help`.
+/// Returns clap's message without the usage and the hint to `--help`.
 pub(super) fn in_one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let is_usage = |line: &&str| !line.starts_with("Usage:");

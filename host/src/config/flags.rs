@@ -1,5 +1,5 @@
-//! All flags with their values as text, for the API of the running server. A flag with another name
-//! in Prometheus is listed under both names.
+//! All flags with their values as text, for the server's API. A flag that Prometheus names
+//! differently is listed under both names.
 
 use super::topics::is_url;
 use super::{ServeConfig, Settings};
@@ -9,8 +9,8 @@ use tidepool_settings::duration::{duration_text, size_text};
 use tidepool_settings::redact::shown_text;
 use tidepool_store::{DiskShare, max_block_duration};
 
-/// Returns flags by name, without dashes. A flag without a value is empty; values of a repeated
-/// flag are joined by commas.
+/// Returns the flags by name, without dashes. The value is empty if there is none; the values of a
+/// repeated flag are joined by commas.
 pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<String, String> {
     let own = settings.iter().map(|(name, values)| {
         // URLs may contain credentials, which the API must not show.
@@ -24,7 +24,7 @@ pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<Strin
     own.chain(theirs.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
-/// Returns the flags with which Prometheus would behave the same.
+/// Returns the flags of Prometheus that have an equivalent setting here.
 fn equivalents(config: &ServeConfig) -> impl Iterator<Item = (&'static str, String)> {
     let ServeConfig { store, queries, http, access, .. } = config;
     let web_file = access.web.as_ref().map_or_else(String::new, |file| file.display().to_string());

@@ -1,7 +1,7 @@
-//! Help of the server's flags: a short list of the most important flags, and all flags by topic.
+//! Help for the server's flags: a short list of the most important flags, and all flags by topic.
 //!
-//! A topic is a struct of the feature that it belongs to. The doc comments of its fields are the
-//! texts: the first line for the short list, the whole for the long one.
+//! A topic is a struct of the feature to which the flags belong. The help texts are the doc
+//! comments of the fields: the first line in the short list, the whole comment in the long list.
 
 use super::topics::short;
 use clap::{Arg, ArgAction, Command};
@@ -11,12 +11,12 @@ const COLUMNS_MAX: usize = 88;
 
 const HEADING: &str = "Help";
 
-/// Adds help to a command that serves: `--help` prints the short list, `--help-all` everything.
+/// Adds help to the command `serve`: `--help` prints the short list, `--help-all` everything.
 pub(super) fn with_topics(command: Command) -> Command {
-    // Clap's own `--help` prints the long help; here it must print the short list.
+    // Clap's own `--help` would print the long help, but the short list is wanted.
     let command = command.disable_help_flag(true).disable_version_flag(true).mut_args(|arg| {
         let is_short = arg.get_long().is_some_and(|name| short().any(|it| it == name));
-        // Wrapped here, because clap without its feature `wrap_help` wraps nothing.
+        // Wrapped here, because clap wraps only with its feature `wrap_help`.
         let long = arg.get_long_help().map(|text| wrapped(&text.to_string()));
         let arg = arg.hide_short_help(!is_short);
         match long {
@@ -37,13 +37,13 @@ pub(super) fn with_version(command: Command) -> Command {
     command.arg(version.help("Show the version").help_heading(HEADING))
 }
 
-/// Adds help to any other command and its subcommands: the same for `-h` and `--help`.
+/// Adds help to any other command and its subcommands, the same for `-h` and `--help`.
 pub(super) fn with_help(command: Command) -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help);
     command.mut_subcommands(with_help).arg(help.help("Print help"))
 }
 
-/// Wraps a text at the maximum line length, between words.
+/// Wraps a text between words at the maximum line length.
 fn wrapped(text: &str) -> String {
     let mut lines = String::with_capacity(text.len());
     for (number, paragraph) in text.lines().enumerate() {

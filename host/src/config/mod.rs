@@ -1,4 +1,4 @@
-//! The command line and its conversion to one validated structure. Starts nothing.
+//! Converts the command line to one validated structure. Starts nothing.
 
 mod file;
 mod flags;
@@ -81,7 +81,7 @@ struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Refuses contradicting flags of one topic.
+    /// Refuses flags of one topic that contradict each other.
     fn check(&self) -> Result<(), String> {
         self.general.check()?;
         self.server.security.check()
@@ -105,7 +105,7 @@ pub enum Invocation<C> {
 pub struct ServeConfig {
     pub store: StoreConfig,
     pub queries: QueryConfig,
-    /// Memory flags whose value exceeds what can be used.
+    /// Memory flags whose values exceed the usable memory.
     pub unused_memory: Vec<UnusedMemory>,
     /// Credentials, TLS and permitted origins of clients.
     pub access: AccessConfig,
@@ -116,17 +116,17 @@ pub struct ServeConfig {
     /// Destinations that receive all samples by remote write.
     pub forward: ForwardConfig,
     pub scrape: ScrapeConfig,
-    /// Interval at which the configuration files are checked; `None` if they are not watched.
+    /// Interval at which configuration files are checked for changes; `None` disables the checks.
     pub reload_interval: Option<Duration>,
     pub log_format: LogFormat,
     pub log_level: LogFilter,
 }
 
 impl ServeConfig {
-    /// Refuses contradicting settings of different features.
+    /// Refuses settings of different features that contradict each other.
     fn check(&self) -> Result<(), String> {
         self.store.memory.check().map_err(|error| error.to_string())?;
-        // Blocks of nodes without external labels could not be told apart in a bucket.
+        // Without external labels, a bucket's blocks could not be attributed to their node.
         let has_labels = !self.http.external_labels.is_empty();
         tidepool_ship::flags::check(self.ship.as_ref(), has_labels)?;
         self.forward.check()?;

@@ -1,5 +1,5 @@
-//! Conversion of flags to the configuration of a server: how features share memory, and settings of
-//! one feature that another needs.
+//! Converts flags to the configuration of a server. Divides the memory between features, and passes
+//! settings of one feature to others that need them.
 
 use super::{ServeArgs, ServeConfig};
 use tidepool_store::PinConfig;
@@ -10,11 +10,11 @@ impl From<ServeArgs> for ServeConfig {
         let ServeArgs { general, log, server, store, query, forward, ship, scrape, plugins } = args;
         let reload_interval = general.reload_interval();
         let mut memory = store.memory.split();
-        // Before plugins take their part: the warning is about the flags as given.
+        // Computed before plugins take memory, because the warning is about the flags as set.
         let unused_memory = store.memory.unused(&memory);
-        // Takes its part from the share of reads, so this precedes the settings of reads.
+        // Reduces the share of reads, so this must be done before that share is used below.
         let plugins_bytes = plugins.take_memory(&mut memory);
-        // Blocks stay pinned until shipping's list says that they are uploaded.
+        // Blocks stay pinned until the list of shipped blocks has them.
         let list = ship.uploaded_list(&store.storage.data_dir);
         let pin = list.map(|(file, with_compacted)| PinConfig { file, with_compacted });
         let (reads_max, read_timeout) = (server.read.read_concurrency, server.read.read_timeout);

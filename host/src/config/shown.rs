@@ -1,5 +1,5 @@
-//! The loaded configuration for the API: the file without secrets, with the external labels in use,
-//! from the file or from flags.
+//! The loaded configuration for the API: the file without secrets, but with the external labels
+//! that are in use, whether set in the file or by flags.
 
 use std::fmt::Write as _;
 use tidepool_protocol::prom::external_labels::ExternalLabels;
@@ -10,7 +10,7 @@ use tidepool_settings::yaml::{Data, Entry, Node};
 pub(super) struct ShownConfig {
     /// Lines of the section `global`, indented by two spaces.
     global: String,
-    /// Lines of all other sections and keys.
+    /// Lines of all other sections.
     others: String,
 }
 
@@ -21,14 +21,14 @@ impl ShownConfig {
         let is_global = |entry: &&Entry| entry.key == "global";
         let global = entries.iter().find(is_global).map_or(&[][..], |one| entries_of(&one.value));
         let global = global.iter().filter(|entry| entry.key != "external_labels");
-        // The labels in use are added later, under `global` only, wherever the file has them.
+        // External labels are left out here: `yaml` adds those in use under `global`.
         let others = entries.iter().filter(|entry| {
             !is_global(entry) && super::upstream::our_name(&entry.key) != "external-label"
         });
         ShownConfig { global: shown_entries(global, 2), others: shown_entries(others, 0) }
     }
 
-    /// Returns the whole file with these external labels, which Thanos reads from it.
+    /// Returns the file with these external labels, which Thanos reads from the API.
     pub fn yaml(&self, labels: &ExternalLabels) -> String {
         let mut yaml = String::new();
         if labels.is_empty() && self.global.is_empty() {

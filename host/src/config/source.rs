@@ -1,4 +1,4 @@
-//! Sources of the configuration: the command line, and the file that it names. Both can be read
+//! Sources of the configuration: the command line, and the file named by it. Both can be read
 //! again.
 
 use super::file::{ConfigFile, FileError, Sections, in_one_line};
@@ -21,26 +21,26 @@ const SERVE: &str = "serve";
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The command line is invalid, or asks for help. Clap's own message is printed.
+    /// The command line is invalid, or asks for help. The message is clap's.
     #[error(transparent)]
     CommandLine(#[from] clap::Error),
     #[error(transparent)]
     File(#[from] FileError),
-    /// The flag exists in Prometheus and not in tidepool; contains the message.
+    /// A flag that exists in Prometheus but not in tidepool. Has the message.
     #[error("{0}")]
     Absent(String),
     #[error(transparent)]
     ConflictingFlags(#[from] ConflictingFlags),
-    /// Flags or sections contradict each other; contains the message.
+    /// Flags or sections contradict each other. Has the message.
     #[error("{0}")]
     Contradiction(String),
 }
 
-/// Values of all flags by name. A flag without a value and without a default has an empty list.
+/// Values of all flags by name. The list is empty for a flag without a value or default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     values: BTreeMap<String, Vec<String>>,
-    /// Names of the flags that are set on the command line or in the file.
+    /// Names of the flags that were set on the command line or in the file.
     given: BTreeSet<String>,
 }
 
@@ -62,7 +62,7 @@ impl Settings {
 
     fn of(matches: &ArgMatches) -> Settings {
         let mut settings = Settings::default();
-        // Only flags of our own names: Prometheus' names are converted before.
+        // Only flags under our names: Prometheus' names were converted before.
         for arg in flags_command().get_arguments() {
             let id = arg.get_id().as_str();
             let (Some(name), Ok(values)) = (arg.get_long(), matches.try_get_raw(id)) else {
@@ -78,7 +78,7 @@ impl Settings {
         settings
     }
 
-    /// Returns a flag as command-line arguments, or none if it was not set.
+    /// Returns a flag as command-line arguments; none if the flag was not set.
     fn arguments(&self, arg: &clap::Arg) -> Vec<OsString> {
         let name = arg.get_long().unwrap_or_default();
         let values = self.values.get(name).filter(|_| self.is_given(name));
@@ -93,7 +93,7 @@ impl Settings {
     }
 }
 
-/// The command line, kept so that it can be read again together with its file.
+/// The command line, kept so that it can be read again, together with its file.
 #[derive(Clone, Debug)]
 pub struct ConfigSource {
     arguments: Vec<OsString>,
@@ -102,19 +102,19 @@ pub struct ConfigSource {
 }
 
 impl ConfigSource {
-    /// Makes a source from the arguments of the process, beginning with the program's name.
+    /// Creates a source from the arguments of the process; the first is the program's name.
     pub fn new(arguments: impl IntoIterator<Item = OsString>) -> ConfigSource {
         ConfigSource { arguments: arguments.into_iter().collect(), depth: Depth::Files }
     }
 
-    /// Makes a source of a configuration file alone, with an otherwise empty command line.
+    /// Creates a source with only a configuration file, for an otherwise empty command line.
     pub fn of_file(path: &Path, depth: Depth) -> ConfigSource {
         let mut flag = OsString::from("--config=");
         flag.push(path);
         ConfigSource { arguments: vec!["tidepool".into(), flag], depth }
     }
 
-    /// Reads the command line and the file that it names. Commands but `serve` are of type `C`.
+    /// Reads the command line and its file. `C` is the type of commands other than `serve`.
     pub fn read<C: clap::Subcommand>(&self) -> Result<Invocation<C>, ConfigError> {
         let matches = parsed(command::<C>(), self.arguments.clone())?;
         let cli = Cli::<C>::from_arg_matches(&matches)?;
@@ -127,26 +127,26 @@ impl ConfigSource {
         }
     }
 
-    /// Reads the configuration of a server. The second value is the same as flags.
+    /// Reads the configuration of a server. The second value is the same configuration as flags.
     pub fn serve(&self) -> Result<(ServeConfig, Settings), ConfigError> {
         self.serve_by(&served(self.arguments.clone())?)
     }
 
-    /// Returns the path of the configuration file, if the command line names one.
+    /// Returns the path of the configuration file, if the command line has one.
     pub fn file(&self) -> Option<PathBuf> {
         serve_args(&served(self.arguments.clone()).ok()?).ok()?.general.config
     }
 
-    /// Reads the configuration for a running server, in which only flags that `can_change` accepts
-    /// differ from the start. An error of the new configuration alone, or of the mixed one, refuses
-    /// both.
+    /// Reads the configuration for a running server. Flags that `can_change` rejects keep the
+    /// values from the start. Fails if the new configuration is invalid, or this mixture of old and
+    /// new.
     pub fn serve_again(
         &self,
         started_with: &Settings,
         can_change: impl Fn(&str) -> bool,
     ) -> Result<(ServeConfig, Settings), ConfigError> {
         let matches = served(self.arguments.clone())?;
-        // The new configuration must be valid as a whole: the next start will use it.
+        // The new configuration must be valid by itself, because the next start will use it.
         let (_, settings, mut sections) = self.read_by(&matches, false)?;
         let command = flags_command();
         let flags = command.get_arguments().flat_map(|arg| match arg.get_long() {
@@ -157,7 +157,7 @@ impl ConfigSource {
         let arguments = std::iter::once(OsString::from("tidepool")).chain(flags);
         let matches = served(arguments.collect())?;
         if !started_with.is_given("plugins") {
-            // Without a directory at the start, plugins can only be loaded after a restart.
+            // Without a directory at the start, plugins can be loaded only after a restart.
             sections.plugins.clear();
         }
         let (config, _) = configured(&matches, &sections).map_err(|error| match error {
@@ -188,9 +188,9 @@ impl ConfigSource {
         };
         let file = ConfigFile::read(&path, self.depth, is_start)?;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
-        // Only flags that the command line does not set, so clap sees no conflict.
+        // Has only flags that the command line does not set, so clap sees no conflict.
         let read = served(self.arguments.iter().cloned().chain(flags).collect());
-        // An error that names a flag of the file is reported at its place in the file.
+        // An error that names a flag of the file is reported with its position in the file.
         read.and_then(|matches| whole(&matches, file.sections.clone())).map_err(|error| {
             let what = match &error {
                 ConfigError::CommandLine(error) => in_one_line(error),
@@ -208,17 +208,17 @@ fn configured(
     let args = serve_args(matches)?;
     args.check().map_err(ConfigError::Contradiction)?;
     let mut config = ServeConfig::from(args);
-    // The file's sections have no flags, so they are merged before the whole is checked.
+    // Sections of the file have no flags, so they are added before the whole is checked.
     let plugins = config.plugins.with_plugins(sections.plugins.clone());
     config.plugins = plugins.map_err(ConfigError::Contradiction)?;
     config.forward.destinations.extend_from_slice(&sections.remote_write);
     config.scrape.settings = sections.scrape.clone();
     config.queries.subquery_step = sections.scrape.global.evaluation_interval;
-    // Segments are kept for forwarding only if something forwards.
+    // Segments are kept for forwarding only if there is a destination.
     config.store.holds_log = !config.forward.destinations.is_empty();
     config.check().map_err(ConfigError::Contradiction)?;
     let mut settings = Settings::of(serve_matches(matches));
-    // Fingerprints instead of contents: sections contain secrets, and only changes matter here.
+    // Fingerprints suffice to detect changes, and show no secrets.
     let names = sections.remote_write.iter().map(DestinationConfig::fingerprint);
     settings.values.insert("remote_write".to_owned(), names.collect());
     let scraped = format!("{:08x}", crc32c::crc32c(format!("{:?}", sections.scrape).as_bytes()));
@@ -228,12 +228,12 @@ fn configured(
     Ok((config, settings))
 }
 
-/// Parses the command line of a server, with Prometheus' names converted to ours.
+/// Parses the command line of a server. Prometheus' names are converted to ours.
 fn served(arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
     parsed(command::<Infallible>(), arguments)
 }
 
-/// Parses a command line, with Prometheus' names converted to ours.
+/// Parses a command line. Prometheus' names are converted to ours.
 fn parsed(command: clap::Command, arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
     let parse = |arguments: &[OsString]| {
         command.clone().try_get_matches_from(arguments).map_err(|error| {
@@ -245,14 +245,14 @@ fn parsed(command: clap::Command, arguments: Vec<OsString>) -> Result<ArgMatches
         return Ok(matches);
     }
     let flags = by_our_names(&command, serve_matches(&matches))?;
-    // Parsed a second time with our names, so that every rule of clap applies to the values.
+    // Parsed again with our names, so that all of clap's rules apply to the values.
     match flags.is_empty() {
         true => Ok(matches),
         false => parse(&[arguments, flags].concat()),
     }
 }
 
-/// Removes `--help` from `tidepool help --help`, because `help` accepts only names of commands.
+/// Removes `--help` from `tidepool help --help`, as `help` accepts only names of commands.
 fn without_help_twice(arguments: &[OsString]) -> Vec<OsString> {
     let asks = arguments.get(1).is_some_and(|command| command == "help");
     let is_help = |argument: &&OsString| *argument == "--help" || *argument == "-h";
@@ -269,12 +269,12 @@ pub(super) fn command<C: clap::Subcommand>() -> clap::Command {
     with_version(with_topics(with_names(command)))
 }
 
-/// Returns the flags of `serve` under our names alone.
+/// Returns the flags of `serve` under our names only.
 pub(super) fn flags_command() -> clap::Command {
     <ServeArgs as clap::Args>::augment_args(clap::Command::new("tidepool"))
 }
 
-/// Returns the matches of `serve`, which may be named or omitted.
+/// Returns the matches of `serve`, which may be omitted on the command line.
 fn serve_matches(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand_matches(SERVE).unwrap_or(matches)
 }

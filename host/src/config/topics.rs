@@ -1,5 +1,5 @@
-//! Marks of all flags by topic: flags of the short help, flags that a reload can change, and flags
-//! with another name in Prometheus.
+//! Properties of flags, by topic: flags of the short help, flags that a reload can change, and
+//! flags that Prometheus names differently.
 
 use super::general::GeneralFlags;
 use super::log::LogFlags;
@@ -30,7 +30,7 @@ const TOPICS: [Marks; 15] = [
     PluginFlags::MARKS,
 ];
 
-/// Returns the flags of the short help, in its order.
+/// Returns the flags of the short help, in order.
 pub(super) fn short() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().flat_map(|marks| marks.short).copied()
 }

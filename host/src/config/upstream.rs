@@ -1,8 +1,8 @@
-//! Prometheus' names: flags with an equivalent here, flags without one, and the sections of its
-//! configuration file.
+//! Prometheus' names: flags with an equivalent here, flags without an equivalent, and the sections
+//! of Prometheus' configuration file.
 //!
-//! Prometheus' name of a flag is a flag of its own for clap, so that errors use the name that was
-//! typed. Its value is then repeated under our name.
+//! For clap, Prometheus' name of a flag is a separate flag, so that errors use the name that was
+//! typed. Its value is then passed on under our name.
 
 use super::topics::prometheus;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -10,7 +10,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::{OsStr, OsString};
 
-/// Flags of Prometheus for features that are always on here.
+/// Flags of Prometheus that are always enabled here.
 const ALWAYS: [&str; 3] =
     ["config.auto-reload", "web.enable-otlp-receiver", "web.enable-remote-write-receiver"];
 
@@ -70,7 +70,7 @@ const SECTIONS: &[(&str, &str)] = &[
 /// Heading of Prometheus' names in the long help.
 const HEADING: &str = "Prometheus' names for the same";
 
-/// Error of a flag that has different values under its two names.
+/// Error if a flag has different values under two names.
 #[derive(Debug, thiserror::Error)]
 #[error("--{}={} and --{}={} are the same flag: give one of them", first.0, first.1, second.0, second.1)]
 pub struct ConflictingFlags {
@@ -78,7 +78,7 @@ pub struct ConflictingFlags {
     second: (&'static str, String),
 }
 
-/// Returns our name of a flag, given either name.
+/// Returns our name of a flag; `name` is our name or Prometheus'.
 pub(super) fn our_name(name: &str) -> &str {
     prometheus().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours)
 }
@@ -87,9 +87,9 @@ pub(super) fn our_name(name: &str) -> &str {
 pub(super) fn with_names(command: Command) -> Command {
     let same = prometheus().filter_map(|(theirs, ours)| {
         let arg = command.get_arguments().find(|arg| arg.get_long() == Some(ours))?;
-        // No short form and no alias: both would exist twice, which clap refuses.
+        // Without short form and alias, which clap does not accept twice.
         let arg = arg.clone().id(theirs).long(theirs).short(None::<char>).alias(None::<&str>);
-        // No default either: a value must show that this name was used.
+        // Without default, so that a value shows that this name was used.
         Some(arg.default_value(None::<&str>).help(format!("As --{ours}")))
     });
     let always = ALWAYS.iter().map(|name| {
@@ -107,8 +107,8 @@ pub(super) fn with_names(command: Command) -> Command {
     command.args(names)
 }
 
-/// Returns the flags that were given by Prometheus' names and not by ours, under our names.
-/// `command` must be the one that produced the matches.
+/// Returns the flags that were set only under Prometheus' names, converted to our names. `command`
+/// must be the command that produced the matches.
 pub(super) fn by_our_names(
     command: &Command,
     matches: &ArgMatches,
@@ -120,9 +120,9 @@ pub(super) fn by_our_names(
         let arg = command.get_arguments().find(|arg| arg.get_long() == Some(ours));
         let Some(arg) = arg else { continue };
         let own = given(matches, arg.get_id().as_str()).map(|value| (ours, value));
-        // Two of Prometheus' names may stand for one flag, such as a deprecated one.
+        // Prometheus may have two names for a flag, one of which is deprecated.
         let other = said.iter().find(|(_, name, _)| *name == ours);
-        // Equal values under two names are harmless; different ones leave no order to decide by.
+        // Equal values under two names are harmless. For different values, neither has priority.
         match own.or(other.map(|(name, _, value)| (*name, *value))) {
             Some((_, same)) if same == value => continue,
             Some((name, other)) => {
@@ -147,7 +147,7 @@ fn given<'a>(matches: &'a ArgMatches, id: &str) -> Option<&'a OsStr> {
     is_given.then(|| matches.get_raw(id))??.next_back()
 }
 
-/// Returns the message for a flag that clap does not know, if Prometheus has it.
+/// Returns a message for a flag that clap does not know but Prometheus has.
 pub(super) fn absent_flag(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     let name = flag.strip_prefix("--")?;
@@ -156,7 +156,7 @@ pub(super) fn absent_flag(error: &clap::Error) -> Option<String> {
     found.map(|(_, hint)| format!("tidepool has no flag {flag}, which is Prometheus': {hint}"))
 }
 
-/// Returns the message for a section of Prometheus' configuration file without an equivalent.
+/// Returns a message for a section of Prometheus' file that has no equivalent here.
 pub(super) fn absent_section(name: &str) -> Option<String> {
     let found = SECTIONS.iter().find(|(section, _)| *section == name);
     found.map(|(_, hint)| format!("tidepool does not know the section `{name}`: {hint}"))

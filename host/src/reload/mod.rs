@@ -1,5 +1,5 @@
-//! Reads the configuration again: on SIGHUP, on request, and when a file changes. Reloadable
-//! settings are applied; others are reported as needing a restart.
+//! Reads the configuration again: on SIGHUP, on request, and when a file changes. Applies the
+//! settings that can be reloaded, and reports the others as needing a restart.
 
 mod files;
 
@@ -22,13 +22,13 @@ use tidepool_telemetry::LogLevel;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Reason why the old configuration stays in use.
+/// Reason why a reload failed and the old configuration stays in use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// The new configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A file of certificates or credentials cannot be used.
+    /// A certificate or credentials file cannot be used.
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The store could not apply its settings.
@@ -45,19 +45,19 @@ pub enum ReloadError {
     LogLevel(#[from] tracing_subscriber::reload::Error),
 }
 
-/// Applies configurations to the running features, each of which has a handle here.
+/// Applies a new configuration to the running features through their handles.
 pub struct Reloader {
     pub source: ConfigSource,
     pub files: ConfigFiles,
-    /// Settings at the start of the process. A difference that is not reloadable needs a restart.
+    /// Settings at the start of the process, with which settings that need a restart are compared.
     pub started_with: Settings,
-    /// Settings of the last successful reload, or of the start.
+    /// Settings of the last successful reload, or else of the start.
     pub current: Settings,
-    /// Takes retention, reserve and the timeout of reads.
+    /// Gets retention, reserve and the timeout of reads.
     pub store: Store,
-    /// Takes the limits of queries.
+    /// Gets the limits of queries.
     pub queries: Queries,
-    /// Takes the settings of later HTTP requests.
+    /// Gets the settings of later HTTP requests.
     pub live: watch::Sender<Live>,
     pub plugins: Option<Plugins>,
     pub forward: Destinations,
@@ -67,13 +67,13 @@ pub struct Reloader {
 }
 
 impl Reloader {
-    /// Handles requests until all senders are dropped.
+    /// Handles reload requests until all senders are dropped.
     pub async fn run(mut self, mut requests: ReloadRequests) {
         while let Some(request) = requests.next().await {
             let supervisor = self.supervisor.clone();
-            // systemd must hear of the reload before it begins.
+            // systemd must be notified before the reload starts.
             supervisor.reloading().await;
-            // On a thread that may block, because files are read.
+            // On a blocking thread, because files are read.
             let (reloader, outcome) = match tokio::task::spawn_blocking(move || {
                 let outcome = self.reload();
                 (self, outcome)
@@ -81,8 +81,8 @@ impl Reloader {
             .await
             {
                 Ok(done) => done,
-                // The reload panicked, and the state is lost with its thread. systemd must not
-                // wait for its end.
+                // The reload panicked, so the state of this task is lost. systemd must not wait for
+                // the end of the reload.
                 Err(_) => return supervisor.reloaded().await,
             };
             self = reloader;
@@ -92,9 +92,9 @@ impl Reloader {
     }
 
     fn reload(&mut self) -> Result<ReloadOutcome, ReloadError> {
-        // First, so that a change during the reload is noticed by the next look.
+        // Done first, so that the next check notices a change during the reload.
         self.files.begin_reading();
-        // These labels distinguish the node's blocks in the bucket, so they must not change.
+        // These labels identify the node's blocks in the bucket, so they must not change.
         let ships = self.started_with.is_given("ship");
         let can = |name: &str| is_reloadable(name) && !(ships && name == "external-label");
         let (config, settings) = self.source.serve_again(&self.started_with, can)?;
@@ -105,12 +105,12 @@ impl Reloader {
         let forwards = self.forward.reload(&config.forward, &config.http.external_labels)?;
         self.store.reload(&config.store)?;
         self.queries.reload(config.queries);
-        // Blocks until running scrapes have ended, which is allowed on this thread.
+        // Waits until running scrapes have ended; this thread may block.
         let external_labels = &config.http.external_labels;
         let applied = self.scraping.apply(&config.scrape, external_labels);
         Handle::current().block_on(applied)?;
         warn_of_strangers(&config.http.listen, &access);
-        // One value for both: a request never sees new settings with old credentials.
+        // Replaced together: a request never sees new settings with old credentials.
         self.live.send_replace(Live { http: Arc::new(config.http), access });
         if let Some(plugins) = &self.plugins {
             plugins.reload(&config.plugins);
@@ -120,13 +120,13 @@ impl Reloader {
             wanted.map(str::to_owned).collect()
         };
         let mut changed: Vec<String> = owned(settings.changes(&self.current), true);
-        // Secrets are not part of the settings, so their change shows only here.
+        // Settings show no secrets, so a change of secrets is only reported by `forwards`.
         if forwards && changed.iter().all(|name| !name.starts_with("remote")) {
             changed.push("remote_write".to_owned());
         }
         let outcome = ReloadOutcome {
             changed,
-            // Compared with the start: only a restart resolves the difference.
+            // Compared with the start, because only a restart applies these changes.
             need_restart: owned(settings.changes(&self.started_with), false),
         };
         self.current = settings;

@@ -1,9 +1,9 @@
-//! `cargo build-standalone`: builds the engine's component and the two around it, and composes them
-//! into `tidepool-standalone.wasm`, which needs nothing but a directory.
+//! `cargo build-standalone`: builds the engine's component and two components around it, and
+//! composes the three to `tidepool-standalone.wasm`, which only needs a directory.
 //!
-//! With `--promql`, the engine has PromQL, and the result is `tidepool-standalone-promql.wasm`.
-//! With `--contract`, the checks of a host's storage (`tests/contract`) take the engine's place,
-//! and the result is `tidepool-contract-standalone.wasm`.
+//! With `--promql`, the engine includes PromQL, and the result is
+//! `tidepool-standalone-promql.wasm`. With `--contract`, the engine is replaced by the checks of a
+//! host's storage (`tests/contract`), and the result is `tidepool-contract-standalone.wasm`.
 //!
 //! ```text
 //!  store inspect query …        packed wasi:cli/run        directory
@@ -28,11 +28,11 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 struct Product {
     file: &'static str,
-    /// Crates, each after those whose exports it imports.
+    /// Crates of the parts. Each comes after the crates whose exports it imports.
     parts: &'static [&'static str],
-    /// Cargo profile. It optimizes for size, because users compile or transfer the result.
+    /// Cargo profile, which optimizes for size, because users compile or transfer the result.
     profile: &'static str,
-    /// Crates that are built with their feature `promql`.
+    /// Crates that are built with the feature `promql`.
     promql: &'static [&'static str],
 }
 
@@ -56,7 +56,7 @@ const CONTRACT: Product = Product {
     ..STANDALONE
 };
 
-/// Exports that only other parts import; the composed component does not export them.
+/// Exports that only other parts import. They are not exported by the composed component.
 const INSIDE: [&str; 3] =
     ["tidepool:tsdb/wal@", "tidepool:tsdb/blocks@", "tidepool:tsdb/head-source@"];
 
@@ -82,14 +82,14 @@ fn main() -> Outcome<()> {
     let composed = strip::stripped(&composed).ok_or("what was composed is no component")?;
     let output = folder.join(product.file);
     std::fs::write(&output, &composed).map_err(|error| named(&output, error))?;
-    // A dependency file lists the sources of all parts, in the form in which cargo writes it.
+    // Writes a dependency file with the sources of all parts, in cargo's format.
     let rule = format!("{}:{sources}\n", output.display());
     std::fs::write(output.with_extension("d"), rule)?;
     println!("{}: {} bytes", output.display(), composed.len());
     Ok(())
 }
 
-/// Returns the sources in the dependency file that cargo writes for a part, each after a blank.
+/// Returns the sources in the dependency file of a part, each after a blank.
 fn sources_of(built: &Path) -> Outcome<String> {
     let path = built.with_extension("d");
     let rule = std::fs::read_to_string(&path).map_err(|error| named(&path, error))?;
@@ -106,17 +106,17 @@ fn target_dir(workspace: &Path) -> PathBuf {
 }
 
 fn build(workspace: &Path, part: &str, product: &Product) -> Outcome<()> {
-    // Cargo sets `CARGO` for programs it runs, so the parts are built by the same toolchain.
+    // Cargo sets `CARGO` for programs that it runs, so that parts use the same toolchain.
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(workspace);
     cargo.args(["rustc", "--package", part, "--lib", "--crate-type", "cdylib"]);
     cargo.args(["--target", "wasm32-wasip2", "--profile", product.profile, "--locked"]);
-    // The same features as with `cargo build-component-small` and `build-component-small-promql`.
+    // The features are those of `cargo build-component-small` and `build-component-small-promql`.
     cargo.arg("--no-default-features");
     if product.promql.contains(&part) {
         cargo.args(["--features", "promql"]);
     }
-    // Flags that the outer build sets for this machine do not fit WebAssembly.
+    // Flags that the outer build sets for this machine are invalid for WebAssembly.
     cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
     let status = cargo.status()?;
     match status.success() {
@@ -136,7 +136,7 @@ fn compose(parts: Vec<(&str, Vec<u8>)>) -> Outcome<Vec<u8>> {
         let imports: Vec<String> = world.imports.keys().cloned().collect();
         let exports: Vec<String> = world.exports.keys().cloned().collect();
         let instance = graph.instantiate(package);
-        // Imports that no part exports, such as WASI's, remain imports of the result.
+        // Imports that no part exports, such as WASI's, remain imports of the composed component.
         for import in imports {
             if let Some((_, node)) = offered.iter().find(|(export, _)| *export == import) {
                 graph.set_instantiation_argument(instance, &import, *node)?;

@@ -1,20 +1,20 @@
-//! Removes function names from a component: most of its bytes, and needed in backtraces only.
+//! Removes function names from a component: most of its bytes, which only backtraces need.
 //!
-//! A component and the modules in it have the same framing (the component model's `Binary.md`): a
-//! preamble of eight bytes that tells the two apart, then sections: number, length, content.
+//! A component and its modules have the same structure (the component model's `Binary.md`): a
+//! preamble of eight bytes, which shows the kind, then sections of number, length and content.
 
 const PREAMBLE_BYTES: usize = 8;
 
-/// Version and layer of a component: bytes 4 to 7 of the preamble.
+/// Version and layer in a component's preamble, bytes 4 to 7.
 const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
 
-/// Number of custom sections, which hold data for tools, such as function names.
+/// Number of custom sections, which have data for tools, such as function names.
 const CUSTOM: u8 = 0;
 
-/// Numbers of a component's sections that hold a module or another component.
+/// Numbers of the sections of a component that contain a module or a component.
 const NESTED: [u8; 2] = [1, 4];
 
-/// Returns a component without the custom sections of its modules; `None` if it does not parse.
+/// Returns a component without the custom sections of its modules; `None` if it is invalid.
 pub fn stripped(bytes: &[u8]) -> Option<Vec<u8>> {
     let (preamble, mut rest) = bytes.split_at_checked(PREAMBLE_BYTES)?;
     let is_component = preamble.ends_with(&COMPONENT);
@@ -27,7 +27,7 @@ pub fn stripped(bytes: &[u8]) -> Option<Vec<u8>> {
             true => Some(stripped(content)?),
             false => None,
         };
-        // Function names are in modules; custom sections of the component itself are kept.
+        // Function names are in modules. Custom sections of the component itself are kept.
         if number == CUSTOM && !is_component {
             continue;
         }
@@ -39,10 +39,10 @@ pub fn stripped(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Reads a length in unsigned LEB128; returns the length and the bytes that follow it.
+/// Parses a length in unsigned LEB128; returns the length and the bytes after it.
 fn uleb(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0;
-    // Lengths have at most 32 bits, which are five bytes of seven bits.
+    // Lengths have at most 32 bits, and so at most five bytes with seven bits each.
     for (at, byte) in bytes.iter().enumerate().take(5) {
         value |= usize::from(byte & 0x7f) << (7 * at);
         if byte & 0x80 == 0 {

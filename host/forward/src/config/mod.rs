@@ -1,6 +1,6 @@
-//! The destinations of forwarding: the section `remote_write` of the configuration file, with
-//! Prometheus' names and defaults (prometheus/prometheus, `config/config.go`), and `backlog`, which
-//! is ours.
+//! The destinations of forwarding: the section `remote_write` of the configuration file. Names and
+//! defaults are those of Prometheus (prometheus/prometheus, `config/config.go`); only the key
+//! `backlog` is our own.
 //!
 //! ```yaml
 //! remote_write:
@@ -29,9 +29,9 @@ use url::Url;
 #[derive(Clone, Debug, Default)]
 pub struct ForwardConfig {
     pub destinations: Vec<DestinationConfig>,
-    /// Maximum size of log segments kept for destinations that lag.
+    /// Maximum total size of WAL segments kept for destinations that lag.
     pub log_bytes_max: u64,
-    /// Memory of each destination's engine instance.
+    /// Maximum memory of each destination's engine instance.
     pub memory_bytes_max: usize,
 }
 
@@ -47,7 +47,7 @@ pub struct DestinationConfig {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Relabel rules, applied before samples are queued.
     pub rules: Vec<RelabelRule>,
-    /// Version of the messages; 1.0 is sent instead of 2.0 after an answer of 415.
+    /// Version of the messages. A receiver that answers 415 to 2.0 gets 1.0 instead.
     pub version: RemoteWriteVersion,
     pub send_exemplars: bool,
     pub send_native_histograms: bool,
@@ -58,11 +58,11 @@ pub struct DestinationConfig {
     pub backlog: BacklogConfig,
 }
 
-/// A receiver's URL. Resources that may be secret are left out where it is shown.
+/// A receiver's URL. `Display` and `Debug` omit the parts that may be secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReceiverUrl(Url);
 
-/// Settings of the queues, by upstream's names.
+/// Settings of the queues, under upstream's names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueConfig {
@@ -75,15 +75,15 @@ pub struct QueueConfig {
     pub min_shards: u32,
     #[serde(deserialize_with = "yaml::number::<_, _, 1, 1_000_000>")]
     pub max_samples_per_send: u32,
-    /// Maximum time that a row waits for others.
+    /// Maximum time that a row waits for more rows to fill a request.
     #[serde(deserialize_with = "read_duration")]
     pub batch_send_deadline: Duration,
-    /// First pause after a failure; it doubles.
+    /// Pause after the first failure. It doubles with each further failure.
     #[serde(deserialize_with = "read_duration")]
     pub min_backoff: Duration,
     #[serde(deserialize_with = "read_duration")]
     pub max_backoff: Duration,
-    /// Whether 429 is tried again.
+    /// Whether a request is retried after status 429.
     pub retry_on_http_429: RetryOn429,
     /// Samples older than this are not sent; zero sends all.
     #[serde(deserialize_with = "read_duration_or_zero")]
@@ -91,7 +91,7 @@ pub struct QueueConfig {
 }
 
 impl QueueConfig {
-    /// Returns the rows of a shard at which reading waits: a whole request always has room.
+    /// Returns the number of queued rows at which a shard is full. A whole request always fits.
     pub fn room(&self) -> u32 {
         self.capacity.max(self.max_samples_per_send)
     }
@@ -102,12 +102,12 @@ impl QueueConfig {
 #[serde(from = "bool")]
 pub enum RetryOn429 {
     Never,
-    /// Retried if `Retry-After` says when: the receiver expects to be cured by then.
+    /// Retried if the answer has `Retry-After`, the time by which the receiver expects to recover.
     IfAnnounced,
     Always,
 }
 
-/// Metadata messages of 1.0, by upstream's names.
+/// Settings of metadata messages, which only 1.0 needs, under upstream's names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetadataConfig {
@@ -118,27 +118,27 @@ pub struct MetadataConfig {
     pub max_samples_per_send: u32,
 }
 
-/// Order in which the samples of a backlog are sent.
+/// Order in which samples of a backlog, the unsent samples of an outage, are sent.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum BacklogOrder {
-    /// The oldest first: each series comes in its order.
+    /// Oldest samples first, so that each series arrives in order.
     OldestFirst,
-    /// New samples first; older ones beside them.
+    /// New samples first. Older samples are sent at the same time.
     NewestFirst,
 }
 
-/// Delivery of samples after an outage.
+/// Settings for sending samples after an outage.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BacklogConfig {
     pub order: BacklogOrder,
-    /// Maximum samples a second taken from the store; 0 is no limit.
+    /// Maximum number of samples read from the store in a second; 0 means no limit.
     pub samples_per_second: u64,
-    /// Maximum size of the backlog; the oldest samples are dropped beyond it. 0 is no limit.
+    /// Maximum size of the backlog; beyond it the oldest samples are dropped. 0 means no limit.
     #[serde(deserialize_with = "read_bytes")]
     pub max_bytes: u64,
-    /// With [`BacklogOrder::NewestFirst`], the lag beyond which waiting samples are older.
+    /// With [`BacklogOrder::NewestFirst`], the lag at which newer samples overtake the backlog.
     #[serde(deserialize_with = "read_duration")]
     pub newest_first_after: Duration,
 }
@@ -220,7 +220,7 @@ impl From<bool> for RetryOn429 {
 
 impl ReceiverUrl {
     fn parse(text: &str) -> Result<ReceiverUrl, String> {
-        // The error leaves out the URL itself, which may hold a token.
+        // The error omits the URL itself, which may contain a token.
         let url = Url::parse(text).map_err(|error| format!("this is no URL: {error}"))?;
         let is_http = matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
         if !is_http || url.port() == Some(0) {
@@ -255,7 +255,7 @@ impl DestinationConfig {
 
     fn new(url: ReceiverUrl) -> DestinationConfig {
         DestinationConfig {
-            // A name that is short, fit for a file, and stable as long as the URL is.
+            // A short name that can be a file name and stays the same as long as the URL does.
             name: format!("{:08x}", crc32c::crc32c(url.as_str().as_bytes())),
             url,
             remote_timeout: Duration::from_secs(30),
@@ -271,16 +271,16 @@ impl DestinationConfig {
         }
     }
 
-    /// Returns whether both are configured alike, secrets included.
+    /// Returns whether both destinations have the same configuration, secrets included.
     pub fn is_same(&self, other: &DestinationConfig) -> bool {
-        // The text leaves secrets out, so parts that may hold one are compared themselves.
+        // The debug text omits secrets, so the parts that may have secrets are compared themselves.
         self.url == other.url
             && self.headers == other.headers
             && self.http == other.http
             && format!("{self:?}") == format!("{other:?}")
     }
 
-    /// Returns a text that differs if anything is configured differently, and shows no secret.
+    /// Returns a text that changes with any setting except secrets, and shows no secret.
     pub fn fingerprint(&self) -> String {
         format!("{}:{:08x}", self.name, crc32c::crc32c(format!("{self:?}").as_bytes()))
     }

@@ -1,4 +1,4 @@
-//! Converts rules of `write_relabel_configs` to the engine's.
+//! Converts rules of `write_relabel_configs` to relabel rules of the engine.
 
 use tidepool_relabel::{Action, RuleSpec};
 use tidepool_runtime::{RelabelAction, RelabelRule};

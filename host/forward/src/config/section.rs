@@ -1,4 +1,4 @@
-//! An item of the section `remote_write`, as it stands in the file.
+//! An item of the section `remote_write`, with the keys of the configuration file.
 
 use super::rule::relabel_rule;
 use super::{BacklogConfig, DestinationConfig, MetadataConfig, QueueConfig, ReceiverUrl};
@@ -12,7 +12,7 @@ use tidepool_runtime::RemoteWriteVersion;
 use tidepool_settings::duration::read_duration_if_any;
 use tidepool_settings::{RelabelConfig, yaml};
 
-/// Headers that each request has anyway, and that cannot be configured.
+/// Headers that every request sets itself, so that they cannot be configured.
 const OWN_HEADERS: [&str; 8] = [
     "authorization",
     "content-encoding",
@@ -24,7 +24,7 @@ const OWN_HEADERS: [&str; 8] = [
     "x-prometheus-remote-write-version",
 ];
 
-/// One destination: the keys of all HTTP clients, and those of this section.
+/// One destination: the keys common to all HTTP clients, and the keys of this section.
 pub(super) type FullSection = yaml::With<HttpClientConfig, Section>;
 
 #[derive(Deserialize)]
@@ -61,7 +61,7 @@ pub(super) struct Section {
     _google_iam: (),
 }
 
-/// A header that may be added.
+/// A header name that users may add.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct OwnHeader(HeaderName);
@@ -71,14 +71,14 @@ struct OwnHeader(HeaderName);
 #[serde(try_from = "String")]
 struct HeaderText(HeaderValue);
 
-/// Settings of queues that agree with each other.
+/// Queue settings that are consistent with each other.
 struct CheckedQueue(QueueConfig);
 
-/// Returns the HTTP settings with the defaults of this section: HTTP/2 is not offered, as upstream
-/// has it, and redirects are not followed.
+/// Returns the HTTP settings with this section's defaults: as in upstream, HTTP/2 is off and
+/// redirects are not followed.
 pub(super) fn http_config(mut http: HttpClientConfig) -> HttpClientConfig {
     http.enable_http2.get_or_insert(false);
-    // Some redirects would lose the samples of a request.
+    // Some redirects turn a POST into a GET, which loses the samples of the request.
     http.follow_redirects = Some(false);
     http
 }
@@ -163,7 +163,7 @@ impl TryFrom<String> for HeaderText {
 
     fn try_from(text: String) -> Result<HeaderText, Self::Error> {
         let mut value = HeaderValue::from_str(&text)?;
-        // The value may be a key of the receiver's, which must not be shown.
+        // The value may be an API key of the receiver, which must not be shown.
         value.set_sensitive(true);
         Ok(HeaderText(value))
     }

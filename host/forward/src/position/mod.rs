@@ -3,17 +3,17 @@
 //! ```text
 //! slot 0 at 0, slot 1 at 4 MiB, written in turn:
 //! ┌──────────┬────────────┬───────────┬─────────────────┐
-//! │ magic 8B │ CRC-32C 4B │ count 8B  │ len 4B │ content │   the larger count whose checksum holds
+//! │ magic 8B │ CRC-32C 4B │ count 8B  │ len 4B │ content │   of valid slots, the larger count is used
 //! └──────────┴────────────┴───────────┴─────────────────┘
 //! content: gap file u64 │ shards u32 │ per shard: 2 × (segment, record, row u32)
 //!          │ window i64 │ time i64 │ labels len u32, labels
-//!          then how far delivery has come: time i64, the smallest number if that is not known
+//!          then the progress of delivery: time i64, `i64::MIN` if it is not known
 //! ```
 //!
-//! Numbers are little-endian. A write goes to the older slot, so a crash in the middle leaves the
-//! newer one. Gaps are large and change rarely: they are files of their own,
-//! `forward/<name>.gaps.<number>`, written before the position that names them. A position that
-//! cannot be read is kept as `forward/<name>.position.damaged`.
+//! Numbers are little-endian. A write goes to the older slot, so a crash during a write leaves the
+//! newer slot intact. Gaps, ranges to read from the store, are large and change rarely: they are
+//! in files of their own, `forward/<name>.gaps.<number>`, written before the position that names
+//! them. A position that cannot be read is kept as `forward/<name>.position.damaged`.
 
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -24,9 +24,8 @@ use tidepool_disk::wal::POSITION_SUFFIX;
 use tidepool_runtime::{Place, ShardPosition};
 
 const MAGIC: &[u8; 8] = b"tidefwd2";
-/// Magic of versions that gave series to shards in another way.
+/// Magic of older versions, which assigned series to shards in another way.
 const MAGIC_OF_OTHER_SHARDS: &[u8; 8] = b"tidefwd1";
-/// Suffixes of a destination's name in those of its files.
 const DAMAGED: &str = ".position.damaged";
 const GAPS: &str = ".gaps.";
 const SLOT_BYTES: u64 = 4 << 20;
@@ -38,7 +37,7 @@ pub struct Position {
     pub shards: Vec<ShardPosition>,
     /// The gaps, as the engine encodes them.
     pub gaps: Vec<u8>,
-    /// Progress of delivery, as a time.
+    /// Time up to which samples are delivered.
     pub delivered_ms: Option<i64>,
 }
 
@@ -61,7 +60,7 @@ enum Part {
 }
 
 impl Position {
-    /// Returns a position with this many shards, which all stand here.
+    /// Returns a position in which each of `shards` shards has these two places in the logs.
     pub fn at(in_order: Place, out_of_order: Place, shards: u32) -> Position {
         let (store_window_ms, store_time_ms) = (i64::MIN, i64::MIN);
         let store_labels = Vec::new();
@@ -71,8 +70,8 @@ impl Position {
         Position { shards, gaps: Vec::new(), delivered_ms: None }
     }
 
-    /// Returns positions for shards with other series than these: each begins where the first of
-    /// these did. Nothing is skipped, and rows that others had delivered are sent again.
+    /// Returns positions for another assignment of series to shards: each starts at the earliest of
+    /// the old positions. No row is skipped, but delivered rows may be sent again.
     fn with_other_shards(shards: &[ShardPosition]) -> Vec<ShardPosition> {
         let first = |place: fn(&ShardPosition) -> Place| {
             shards.iter().map(place).min_by_key(|place| (place.segment, place.record, place.row))
@@ -85,7 +84,7 @@ impl Position {
         Position::at(in_order, out_of_order, shards.len() as u32).shards
     }
 
-    /// Returns the beginning of the logs: nothing is known of earlier deliveries.
+    /// Returns the beginning of the logs, for when earlier deliveries are not known.
     pub fn oldest() -> Position {
         let place = Place { segment: 0, record: 0, row: 0 };
         Position::at(place, place, 1)
@@ -93,8 +92,8 @@ impl Position {
 }
 
 impl PositionFile {
-    /// Opens or makes the file; returns its position, if there is one. An unattended node must
-    /// start: a damaged file is renamed, and everything that the log still has is sent again.
+    /// Opens or creates the file; returns its position, if any. A damaged file must not keep an
+    /// unattended node from starting: it is renamed, and all samples in the log are sent again.
     pub fn open(dir: &Path, name: &str) -> io::Result<(PositionFile, Option<Position>)> {
         fs::create_dir_all(dir)?;
         let path = dir.join(format!("{name}{POSITION_SUFFIX}"));
@@ -118,9 +117,9 @@ impl PositionFile {
                  sent"
             );
         }
-        // A new or renamed file survives a power cut only with its directory.
+        // A new or renamed file survives a power cut only if its directory is synced.
         File::open(dir)?.sync_all()?;
-        // A crash may have left gaps that no position names.
+        // A crash may have left files of gaps that no position names.
         let is_left = |part: &Part| matches!(part, Part::Gaps(number) if *number != all.gap_number);
         remove(dir, |found, part| found == name && is_left(part))?;
         let position = read.unwrap_or_else(|_| Some(Position::oldest()));
@@ -132,7 +131,7 @@ impl PositionFile {
         let slots = [0, 1].map(|slot| read_slot(&self.file, slot));
         let newest = slots.into_iter().flatten().max_by_key(|slot| slot.count);
         let Some(Slot { count, content, is_of_other_shards }) = newest else {
-            // A file is empty when it is new; without a whole slot it is damaged.
+            // An empty file is new. A file with content but without an intact slot is damaged.
             return match self.file.metadata() {
                 Ok(metadata) if metadata.len() == 0 => Ok(None),
                 Ok(_) => Err("the position is damaged".to_owned()),
@@ -141,7 +140,7 @@ impl PositionFile {
         };
         let (gap_number, mut shards, delivered_ms) =
             decode(&content).ok_or("the position is of another version of tidepool")?;
-        // One shard has all series, whatever chooses among several.
+        // A single shard has all series in either assignment.
         if is_of_other_shards && shards.len() > 1 {
             shards = Position::with_other_shards(&shards);
         }
@@ -162,8 +161,8 @@ impl PositionFile {
         Ok(Some(Position { shards, gaps, delivered_ms }))
     }
 
-    /// Removes the files of all destinations but these, which start over if they come back. Returns
-    /// the names whose positions were removed.
+    /// Removes the files of all destinations except `names`. A removed destination that is
+    /// configured again starts anew. Returns the names whose positions were removed.
     pub fn keep_only(dir: &Path, names: &[&str]) -> io::Result<Vec<String>> {
         let mut gone = Vec::new();
         remove(dir, |found, part| {
@@ -180,8 +179,8 @@ impl PositionFile {
         self.dir.join(format!("{}{GAPS}{number}", self.name))
     }
 
-    /// Writes the position. It survives a crash of the process from here on, and a power cut once
-    /// synced; gaps do at once. A write that fails leaves the position before.
+    /// Writes the position. It survives a crash of the process at once, and a power cut after
+    /// [`PositionFile::sync`]; changed gaps are synced at once. A failed write changes nothing.
     pub fn write(
         &mut self,
         shards: &[ShardPosition],
@@ -193,12 +192,12 @@ impl PositionFile {
             None => self.gap_number,
             Some(gaps) if gaps.is_empty() => 0,
             Some(gaps) => {
-                // A number that no file has yet: the position on disk still names the old gaps.
+                // A new number: the position on disk still names the file of the old gaps.
                 let number = self.gap_number.max(self.count) + 1;
                 let mut bytes = gaps.clone();
                 bytes.extend_from_slice(&crc32c::crc32c(gaps).to_le_bytes());
                 let path = self.gap_path(number);
-                // Durable before a position names them: it could not be read without its gaps.
+                // Synced before a position names the file, without which it is unreadable.
                 fs::write(&path, bytes)?;
                 File::open(&path)?.sync_all()?;
                 File::open(&self.dir)?.sync_all()?;
@@ -206,7 +205,7 @@ impl PositionFile {
             }
         };
         let content = encode(gap_number, shards, delivered_ms);
-        // A longer slot would run into the next one.
+        // A longer slot would overwrite the next slot.
         if (content.len() + HEAD_BYTES) as u64 > SLOT_BYTES {
             return Err(io::Error::from(Errno::FBIG));
         }
@@ -217,7 +216,7 @@ impl PositionFile {
         let mut slot = MAGIC.to_vec();
         slot.extend_from_slice(&crc32c::crc32c(&checked).to_le_bytes());
         slot.extend_from_slice(&checked);
-        // The slots take turns, so the newest one is never overwritten.
+        // The slots are written in turn, so that the newest slot is never overwritten.
         self.file.write_all_at(&slot, (count % 2) * SLOT_BYTES)?;
         (self.count, self.is_synced) = (count, false);
         let before = std::mem::replace(&mut self.gap_number, gap_number);
@@ -225,7 +224,7 @@ impl PositionFile {
             self.gaps = gaps;
         }
         if gap_number != before {
-            // The slot before names the old gaps, which must not go before this one is durable.
+            // The older slot names the old gaps. They are removed only once the new slot is synced.
             self.sync()?;
             if before > 0 {
                 let _ = fs::remove_file(self.gap_path(before));
@@ -234,7 +233,7 @@ impl PositionFile {
         Ok(())
     }
 
-    /// Makes the written position survive a power cut.
+    /// Syncs the file, so that the written position survives a power cut.
     pub fn sync(&mut self) -> io::Result<()> {
         if !self.is_synced {
             self.file.sync_data()?;
@@ -248,7 +247,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// Removes files of destinations, chosen by the destination's name and the kind of file.
+/// Removes the files for which `is_removed`, given destination and kind of file, returns true.
 fn remove(dir: &Path, mut is_removed: impl FnMut(&str, &Part) -> bool) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -265,7 +264,7 @@ fn remove(dir: &Path, mut is_removed: impl FnMut(&str, &Part) -> bool) -> io::Re
     Ok(())
 }
 
-/// Returns the destination of a file, and the kind of the file.
+/// Returns the destination and the kind of a file by its name.
 fn part_of(file_name: &str) -> Option<(&str, Part)> {
     if let Some(name) = file_name.strip_suffix(POSITION_SUFFIX) {
         return Some((name, Part::Position));
@@ -277,7 +276,7 @@ fn part_of(file_name: &str) -> Option<(&str, Part)> {
     Some((name, Part::Gaps(number.parse().ok()?)))
 }
 
-/// A slot that is whole.
+/// A slot whose checksum is correct.
 struct Slot {
     count: u64,
     content: Vec<u8>,
@@ -357,7 +356,7 @@ fn decode(mut bytes: &[u8]) -> Option<(u64, Vec<ShardPosition>, Option<i64>)> {
             store_time_ms,
         });
     }
-    // Positions of versions without a progress end here.
+    // Positions of older versions end here, without a progress.
     let delivered_ms = match bytes.is_empty() {
         true => i64::MIN,
         false => i64::from_le_bytes(take(&mut bytes)?),

@@ -1,4 +1,4 @@
-//! `adjtimex(2)`, which no safe crate offers: the kernel's data about its clock, read only.
+//! `adjtimex(2)`, which no safe crate offers. Only reads the kernel's data about its clock.
 
 #![allow(unsafe_code)]
 
@@ -6,11 +6,11 @@ use libc::timex;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Returns the state of the clock (`TIME_OK`, …, `TIME_ERROR`), and all other data.
+/// Returns the state of the clock (`TIME_OK`, …, `TIME_ERROR`), and all other data of the call.
 pub(super) fn read() -> io::Result<(i32, timex)> {
     let mut timex = MaybeUninit::<timex>::zeroed();
-    // SAFETY: the pointer is to a whole `timex`. Its `modes` is 0, so that nothing is changed and
-    // the kernel only writes; all fields are integers, for which all bits are valid.
+    // SAFETY: the pointer is to a whole `timex`. Its field `modes` is 0, so the kernel changes no
+    // setting and only writes to `timex`; all fields are integers, for which all bits are valid.
     let (state, timex) = unsafe {
         let state = libc::adjtimex(timex.as_mut_ptr());
         (state, timex.assume_init())

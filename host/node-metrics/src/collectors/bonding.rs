@@ -25,7 +25,7 @@ impl Collector for Bonding {
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()> {
         let directory = round.paths.sysfs("class/net");
         let mut masters = words(&directory.join("bonding_masters"), round.reader)?;
-        // Sinks rely on the same order in every round, and on series that do not repeat.
+        // Sorted and without duplicates, as sinks expect the same series in the same order.
         masters.sort_unstable();
         masters.dedup();
         let bonds = masters.into_iter().map(|master| read_bond(&directory, master, round.reader));
@@ -44,7 +44,7 @@ impl Collector for Bonding {
     }
 }
 
-/// Reads the words of a file. Without the kernel's module, the first file does not exist.
+/// Reads the words of a file. Fails with `NoData` if the kernel's module is not loaded.
 fn words(path: &Path, reader: &mut Reader) -> Result<Vec<String>> {
     match reader.bytes(path) {
         Ok(text) => Ok(valid_utf8(text).split_whitespace().map(str::to_owned).collect()),
@@ -60,7 +60,7 @@ fn read_bond(directory: &Path, master: String, reader: &mut Reader) -> Result<Bo
     let (mut slaves, mut active) = (0, 0);
     for slave in words(&path.join("bonding/slaves"), reader)? {
         slaves += 1;
-        // Kernels before 3.9 have `slave_` instead.
+        // Kernels before 3.9 have the prefix `slave_` instead.
         let [file, old] = ["lower", "slave"]
             .map(|prefix| path.join(format!("{prefix}_{slave}/bonding_slave/mii_status")));
         let is_up = match reader.attribute(&file) {

@@ -1,6 +1,6 @@
 //! `conntrack`: the table of tracked connections. Upstream: `collector/conntrack_linux.go`; the
 //! kernel's `Documentation/networking/nf_conntrack-sysctl.rst`. `net/stat/nf_conntrack` has a line
-//! of names, then a line of hexadecimal counts for each processor.
+//! with names, and then for each processor a line with hexadecimal counts.
 
 use super::{Collector, Round};
 use crate::error::{CollectError, Malformed, Result};
@@ -8,7 +8,7 @@ use crate::sink::{Kind, Output};
 
 const NO_MODULE: CollectError = CollectError::NoData("connections are not tracked");
 
-/// Column of the count, name and help.
+/// Column of each count, and name and help of its family.
 const COUNTS: [(usize, &str, &str); 8] = [
     (2, "node_nf_conntrack_stat_found", "Number of searched entries which were successful."),
     (4, "node_nf_conntrack_stat_invalid", "Number of packets seen which can not be tracked."),
@@ -36,7 +36,7 @@ const COUNTS: [(usize, &str, &str); 8] = [
         "Number of conntrack table lookups which had to be restarted due to hashtable resizes.",
     ),
 ];
-/// Linux before 2.6.35 has no restarts.
+/// Number of columns. Linux before 2.6.35 has no column for restarts.
 const COLUMNS: std::ops::RangeInclusive<usize> = 16..=17;
 
 pub(crate) struct Conntrack;
@@ -51,7 +51,7 @@ impl Collector for Conntrack {
             let path = round.paths.procfs(file);
             match round.reader.number(&path) {
                 Ok(number) => Ok(number),
-                // Without the kernel's module, the file does not exist.
+                // The file exists only while the kernel's module is loaded.
                 Err(rustix::io::Errno::NOENT) => Err(NO_MODULE),
                 Err(error) => Err(CollectError::read(&path, error)),
             }
@@ -91,7 +91,7 @@ fn parse(text: &str) -> std::result::Result<[u64; COUNTS.len()], Malformed> {
             return Err(malformed());
         }
         for (sum, (column, ..)) in sums.iter_mut().zip(COUNTS) {
-            // Hostile counts must not overflow; kernels without restarts have one column less.
+            // Sums wrap, so that invalid counts cause no panic; old kernels lack the last column.
             *sum = sum.wrapping_add(columns.get(column).copied().unwrap_or_default());
         }
     }

@@ -2,8 +2,8 @@
 //! Upstream: `collector/cpu_linux.go`; `sysfs-devices-system-cpu` in the kernel's ABI
 //! documentation.
 //!
-//! The topology is read again only when the processors of `stat` change: it takes four files for
-//! each processor, and stays the same until one goes on- or offline.
+//! The topology is read again only when the set of processors in `stat` changes: reading takes four
+//! files per processor, and nothing changes until a processor goes online or offline.
 
 use super::proc_stat::{CPU_TIMES, CpuTimes, IDLE};
 use super::{Collector, Round};
@@ -14,10 +14,10 @@ use crate::sink::{Kind, Output};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// `USER_HZ` of the kernel's files.
+/// Unit of the times in the kernel's files (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Idle time that falls by so much means that a processor was replaced, and its times start from 0.
-/// Smaller falls come from the kernel's arithmetic: the previous value stays.
+/// If idle time falls by this much, the processor was replaced, and its times start from 0. Smaller
+/// falls are due to the kernel's arithmetic, and the previous value is kept.
 const JUMP_BACK_TICKS: u64 = 300;
 const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
 const GUEST_MODES: [&str; 2] = ["user", "nice"];
@@ -28,7 +28,7 @@ const CPU_NUMBER_MAX: u32 = 65_535;
 pub(crate) struct Cpu {
     cpus: Vec<OneCpu>,
     topology: Topology,
-    /// Read once, as upstream does at its start: the kernel's command line decides.
+    /// Read only once, like in upstream, because the kernel's command line determines it.
     isolated: Option<Vec<String>>,
 }
 
@@ -37,18 +37,18 @@ struct OneCpu {
     label: String,
 }
 
-/// State of the processors in sysfs.
+/// State of the processors as shown in sysfs.
 #[derive(Default)]
 struct Topology {
     packages: Vec<Throttled>,
     cores: Vec<Throttled>,
-    /// Number, and whether it is online; empty where processors cannot go offline.
+    /// Processor numbers and whether each is online; empty if processors cannot go offline.
     online: Vec<(String, bool)>,
 }
 
 struct Throttled {
     package: String,
-    /// Empty for a whole package.
+    /// Number of the core; empty for a whole package.
     core: String,
     path: PathBuf,
 }
@@ -82,14 +82,14 @@ impl Collector for Cpu {
 }
 
 impl Cpu {
-    /// Takes over the times; returns whether the set of processors changed.
+    /// Stores the new times; returns whether the set of processors changed.
     fn update(&mut self, now: &[CpuTimes]) -> bool {
         let are_the_same = self.cpus.len() == now.len()
             && self.cpus.iter().zip(now).all(|(before, now)| before.times.number == now.number);
         if !are_the_same {
             let before = std::mem::take(&mut self.cpus);
             let times_of = |number| {
-                // Both lists are sorted by number.
+                // Both lists are sorted by number, as a binary search requires.
                 let place = before.binary_search_by_key(&number, |cpu: &OneCpu| cpu.times.number);
                 place.ok().map(|place| before[place].times)
             };
@@ -105,7 +105,7 @@ impl Cpu {
                 *ticks = [0; CPU_TIMES];
             }
             for (before, now) in ticks.iter_mut().zip(now.ticks) {
-                // A counter must not fall but for a reset.
+                // A counter must never fall, except for a reset.
                 *before = now.max(*before);
             }
         }
@@ -137,14 +137,14 @@ impl Cpu {
 }
 
 impl Topology {
-    /// Reads the topology. Unreadable files count as absent: virtual machines have few of them.
+    /// Reads the topology. Unreadable files are skipped, because virtual machines have few of them.
     fn read(paths: &Paths, reader: &mut Reader) -> Topology {
         let mut topology = Topology::default();
         let mut packages: BTreeMap<u64, PathBuf> = BTreeMap::new();
         let mut cores: BTreeMap<(u64, u64), PathBuf> = BTreeMap::new();
         let directory = paths.sysfs("devices/system/cpu");
         let cpus = numbered(&directory, "cpu").unwrap_or_default();
-        // x86 cannot take the first processor offline, and upstream shows none of them then.
+        // On x86 the first processor is always online; then upstream shows no processor's state.
         let has_online =
             cpus.first().is_some_and(|cpu| directory.join(cpu).join("online").exists());
         for name in &cpus {
@@ -157,7 +157,7 @@ impl Topology {
             let mut number = |file: &str| reader.number::<u64>(&cpu.join(file)).ok();
             let Some(package) = number("topology/physical_package_id") else { continue };
             let Some(core) = number("topology/core_id") else { continue };
-            // The first processor with a count represents its core and its package.
+            // The first processor with a count is used for its core and its package.
             let core_count = "thermal_throttle/core_throttle_count";
             if !cores.contains_key(&(package, core)) && number(core_count).is_some() {
                 cores.insert((package, core), cpu.join(core_count));
@@ -187,7 +187,7 @@ impl Topology {
             Kind::Counter,
         );
         for Throttled { package, path, .. } in &self.packages {
-            // A file that is gone costs its own series only.
+            // If a file no longer exists, only its own series is missing.
             if let Ok(count) = reader.number::<u64>(path) {
                 family.sample(&[("package", package)], count as f64);
             }
@@ -225,14 +225,14 @@ fn read_isolated(paths: &Paths, reader: &mut Reader) -> Result<Vec<String>> {
     })
 }
 
-/// Parses the list format of `cpuset(7)`.
+/// Parses a list of processors as in `cpuset(7)`, such as `0-3,5`.
 fn parse_ranges(text: &str) -> Option<Vec<String>> {
     let mut cpus = Vec::new();
     let number = |text: &str| text.parse().ok().filter(|number| *number <= CPU_NUMBER_MAX);
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (number(first)?, number(last)?);
-        // `CPU_NUMBER_MAX` keeps a hostile range from filling the memory.
+        // Bounded by `CPU_NUMBER_MAX`, so that an invalid range does not fill the memory.
         cpus.extend(first..=last);
     }
     cpus.sort_unstable();

@@ -17,7 +17,7 @@ impl Collector for Filefd {
         let text = round.reader.text(&path)?;
         let fields: Vec<Option<f64>> =
             text.trim().split('\t').map(|field| field.parse().ok()).collect();
-        // The second one is 0 since Linux 2.6.
+        // The second count has always been 0 since Linux 2.6.
         let [Some(allocated), _, Some(maximum), ..] = fields[..] else {
             return Err(
                 Malformed::new(0, "three counts with tabs between", text.trim_end()).of(&path)

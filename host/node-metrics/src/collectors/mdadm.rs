@@ -1,8 +1,8 @@
 //! `mdadm`: software RAID. Upstream: `collector/mdadm_linux.go`; `md(4)`, `mdstat` of procfs, and
 //! the kernel's `Documentation/admin-guide/md.rst`.
 //!
-//! A device of `mdstat` has a line with name, state and disks; one that begins with its blocks and
-//! may have `[required/active]`; and possibly, behind a bitmap's, one of the operation in progress.
+//! A device has several lines in `mdstat`: one with name, state and disks; one that starts with the
+//! number of blocks and may have `[required/active]`; possibly those of bitmap and operation.
 
 use super::{Collector, Round};
 use crate::error::{CollectError, Malformed, Result};
@@ -11,7 +11,7 @@ use crate::sink::{Kind, Output};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Label of each state, and the matching value of [`Array::state`].
+/// Value of the label `state`, and the matching value of [`Array::state`].
 const STATES: [(&str, &str); 5] = [
     ("active", "active"),
     ("inactive", "inactive"),
@@ -130,13 +130,13 @@ fn parse(text: &str) -> std::result::Result<Vec<Array>, Malformed> {
         let (blocks, required, active) = parse_status(line, status)
             .ok_or_else(|| Malformed::new(number + 1, "blocks and [required/active]", status))?;
         let (mut action_number, mut action) = (number + 2, next.next().unwrap_or_default());
-        // A bitmap's line precedes that of the operation.
+        // The line of a bitmap is before the line of the operation.
         if action.contains("bitmap") {
             (action_number, action) = (number + 3, next.next().unwrap_or_default());
         }
         let (state, synced) = match action_state(action) {
             None => (state, blocks),
-            // A waiting operation has synced nothing.
+            // An operation that waits has not synced any block.
             Some(state) if ["PENDING", "DELAYED"].iter().any(|word| action.contains(word)) => {
                 (state, 0)
             }
@@ -160,18 +160,18 @@ fn parse(text: &str) -> std::result::Result<Vec<Array>, Malformed> {
     Ok(arrays)
 }
 
-/// Returns blocks, required disks and active disks.
+/// Returns the numbers of blocks, required disks and active disks.
 fn parse_status(device: &str, status: &str) -> Option<(u64, u64, u64)> {
     let blocks = status.split_ascii_whitespace().next()?.parse().ok()?;
     if device.contains("raid0") || device.contains("linear") {
-        // Without spare disks, each disk has a number in brackets.
+        // Such a device has no spare disks; each of its disks has a number in brackets.
         let disks = device.matches('[').count() as u64;
         return Some((blocks, disks, disks));
     }
     if device.contains("inactive") {
         return Some((blocks, 0, 0));
     }
-    // The last match, before `[UU_]`; a bitmap's `[0KB]` is on another line.
+    // The last match is the one before `[UU_]`; a bitmap's `[0KB]` is on another line.
     let mut counts = status.split('[').filter_map(|part| {
         let (required, active) = part.split_once(']')?.0.split_once('/')?;
         Some((required.parse().ok()?, active.parse().ok()?))
@@ -190,7 +190,7 @@ fn action_state(line: &str) -> Option<&'static str> {
     actions.into_iter().find(|(word, _)| line.contains(word)).map(|(_, state)| state)
 }
 
-/// Returns the first number of `… (16775552/195310144) …`.
+/// Returns the first number in parentheses, as in `… (16775552/195310144) …`.
 fn parse_done(line: &str) -> Option<u64> {
     let (done, all) = line.split_once('(')?.1.split_once(')')?.0.split_once('/')?;
     all.parse::<u64>().ok()?;
@@ -205,11 +205,11 @@ fn read_raids(directory: &Path, reader: &mut Reader) -> Result<Vec<Raid>> {
         let file = path.join("level");
         let level = match reader.attribute(&file) {
             Ok(level) => level.to_owned(),
-            // The device ended meanwhile, or is no RAID.
+            // The device was removed meanwhile, or is not a RAID.
             Err(rustix::io::Errno::NOENT) => continue,
             Err(error) => return Err(CollectError::read(&file, error)),
         };
-        // A device that changes its shape has `11 (10)`.
+        // During a reshape, the file has two numbers, such as `11 (10)`.
         let disks = match level.as_slice() {
             b"" | b"container" | b"imsm" | b"ddf" => None,
             _ => {
@@ -225,7 +225,7 @@ fn read_raids(directory: &Path, reader: &mut Reader) -> Result<Vec<Raid>> {
                 let file = path.join("degraded");
                 reader.number(&file).map_err(|error| CollectError::read(&file, error))?
             }
-            // Other levels have no redundancy, and no such file.
+            // Other levels have no redundancy, and the file does not exist.
             _ => 0,
         };
         raids.push(Raid { device, disks, degraded });

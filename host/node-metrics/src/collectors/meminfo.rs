@@ -1,6 +1,6 @@
-//! `meminfo`: use of the memory. Upstream: `collector/meminfo_linux.go`; `proc_meminfo(5)`.
+//! `meminfo`: memory use. Upstream: `collector/meminfo_linux.go`; `proc_meminfo(5)`.
 //!
-//! Fields that upstream does not know are left out: its dashboards do not have their series.
+//! Only fields that upstream knows are shown, because its dashboards use no others.
 
 use super::{Collector, Round};
 use crate::error::{Malformed, Result};
@@ -24,7 +24,7 @@ macro_rules! fields {
     };
 }
 
-/// Fields in the kernel's order, so that a search begins where the last one ended.
+/// Fields in the kernel's order, so that each search can start after the previous match.
 const FIELDS: [Field; 51] = fields![
     "MemTotal" "MemTotal_bytes",
     "MemFree" "MemFree_bytes",
@@ -109,7 +109,7 @@ impl Collector for Meminfo {
 
 impl Meminfo {
     fn parse(&mut self, text: &str) -> std::result::Result<(), Malformed> {
-        // Values of the previous round must not remain.
+        // Values of the previous round must not be shown again.
         self.values = [None; FIELDS.len()];
         let mut next = 0;
         for (number, line) in text.lines().enumerate() {
@@ -124,7 +124,7 @@ impl Meminfo {
                 (Some("kB"), None) => KIB,
                 _ => return Err(malformed()),
             };
-            // Lines have the order of `FIELDS`, so the first comparison nearly always matches.
+            // Lines are in the order of `FIELDS`, so the first comparison nearly always matches.
             let places = (next..FIELDS.len()).chain(0..next);
             if let Some(place) = places.into_iter().find(|place| FIELDS[*place].key == key) {
                 self.values[place] = Some(value as f64 * factor);

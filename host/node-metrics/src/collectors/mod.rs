@@ -1,4 +1,4 @@
-//! Collectors know nothing of each other; resources that several use are in [`Round`].
+//! Collectors do not depend on each other. Resources that several collectors use are in [`Round`].
 
 mod adjtimex;
 mod bonding;
@@ -38,14 +38,14 @@ pub(crate) struct Round<'r> {
 }
 
 pub(crate) trait Collector: Send {
-    /// Returns upstream's name of the collector.
+    /// Returns the collector's name in upstream.
     fn name(&self) -> &'static str;
 
-    /// Gives all samples to `output`; those before an error remain.
+    /// Passes all samples to `output`. After an error, the samples passed before it remain.
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()>;
 }
 
-/// Returns the collectors in their order: those that other programs can delay come last.
+/// Returns the collectors in order. Collectors that other programs can delay are last.
 pub(crate) fn all(options: &Options, reader: &mut Reader) -> Vec<Box<dyn Collector>> {
     vec![
         Box::new(cpu::Cpu::default()),

@@ -1,18 +1,18 @@
 //! `netstat`: counters of network protocols. Upstream: `collector/netstat_linux.go`. `net/netstat`
-//! and `net/snmp` of procfs have pairs of lines, names above values; `net/snmp6` has a name and a
-//! value a line.
+//! and `net/snmp` of procfs have pairs of lines: a line with names, then a line with values.
+//! `net/snmp6` has a name and a value per line.
 
 use super::{Collector, Round};
 use crate::error::{Malformed, Result};
 use crate::sink::{Kind, Output};
 use crate::text::{format_into, is_name_part};
 
-/// Limit on the counters; some forty are shown.
+/// Maximum number of counters. About forty are shown.
 const COUNTERS_MAX: usize = 1000;
 
 #[derive(Default)]
 pub(crate) struct Netstat {
-    /// Protocol, name and value. Of equal names, the value of the later file counts.
+    /// Protocol, name and value. Of equal names, the value from the later file is shown.
     counters: Vec<(String, String, f64)>,
     name: String,
     help: String,
@@ -32,7 +32,7 @@ impl Collector for Netstat {
         let path = round.paths.procfs("net/snmp6");
         match round.reader.text(&path) {
             Ok(text) => self.parse_lines(text).map_err(|error| error.of(&path))?,
-            // Without IPv6, the file does not exist.
+            // If the kernel has no IPv6, the file does not exist.
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
@@ -57,7 +57,7 @@ impl Netstat {
             let mut values = values.split(' ');
             let protocol = names.next().and_then(|name| name.strip_suffix(':'));
             let protocol = protocol.ok_or_else(|| malformed("no protocol"))?;
-            // The line of values begins with the protocol, too.
+            // The line with values begins with the protocol as well.
             let _protocol = values.next();
             loop {
                 match (names.next(), values.next()) {
@@ -77,7 +77,7 @@ impl Netstat {
         for (number, line) in text.lines().enumerate() {
             let mut fields = line.split_ascii_whitespace();
             let (Some(name), Some(value)) = (fields.next(), fields.next()) else { continue };
-            // The digit ends the protocol.
+            // The digit is the last character of the protocol, such as in `Ip6InOctets`.
             let Some(digit) = name.find('6') else { continue };
             let malformed = || Malformed::new(number, "a name and a count", line);
             let value = value.parse().map_err(|_| malformed())?;
@@ -87,9 +87,9 @@ impl Netstat {
         Ok(())
     }
 
-    /// Adds a counter; `None` if it is not part of a metric name, or one too many.
+    /// Adds a counter; `None` if its name is invalid, or if there are too many counters.
     fn add(&mut self, protocol: &str, name: &str, value: f64) -> Option<()> {
-        // Comes first: names that are not shown need not be valid.
+        // Checked first, because names that are not shown need not be valid.
         if !is_shown(protocol, name) {
             return Some(());
         }
@@ -107,7 +107,7 @@ impl Netstat {
     }
 }
 
-/// Returns upstream's default for `--collector.netstat.fields`.
+/// Returns whether upstream's default for `--collector.netstat.fields` matches.
 fn is_shown(protocol: &str, name: &str) -> bool {
     if matches!(name, "InErrors" | "InErrs") {
         return true;

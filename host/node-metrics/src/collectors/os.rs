@@ -1,6 +1,6 @@
 //! `os`: the distribution. Upstream: `collector/os_release.go`; `os-release(5)`.
 //!
-//! Parsed as upstream's library does (hashicorp/go-envparse): quotes, few escapes, comments.
+//! The syntax is that of upstream's parser (hashicorp/go-envparse): quotes, few escapes, comments.
 
 use super::{Collector, Round};
 use crate::error::{CollectError, Malformed, Result};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 const FILES: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
 
-/// Labels of `node_os_info`, with their names in the file.
+/// Labels of `node_os_info`, each with its name in the file.
 const INFO: [(&str, &str); 12] = [
     ("build_id", "BUILD_ID"),
     ("id", "ID"),
@@ -72,7 +72,7 @@ impl Collector for Os {
 }
 
 fn read(path_of: impl Fn(&str) -> PathBuf, reader: &mut Reader) -> Result<(PathBuf, Release)> {
-    // `os-release(5)` gives the file in `/etc` precedence.
+    // By `os-release(5)`, the file in `/etc` has priority.
     for file in FILES {
         let path = path_of(file);
         match reader.bytes(&path) {
@@ -87,7 +87,7 @@ fn read(path_of: impl Fn(&str) -> PathBuf, reader: &mut Reader) -> Result<(PathB
     Err(CollectError::NoData("there is no os-release"))
 }
 
-/// Parses the beginning by upstream's `^[0-9]+\.?[0-9]*`.
+/// Parses the beginning of a text that matches upstream's `^[0-9]+\.?[0-9]*`.
 fn version(text: &str) -> Option<f64> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let mut len = digits(text);
@@ -97,14 +97,14 @@ fn version(text: &str) -> Option<f64> {
     text[..len].parse().ok()
 }
 
-/// Returns midnight of a day in UTC, as Unix time.
+/// Returns the start of a day in UTC, as Unix time.
 fn support_end(text: &str) -> Option<f64> {
     let date = Date::strptime("%Y-%m-%d", text).ok()?;
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second() as f64)
 }
 
 impl Release {
-    /// Returns a value, empty if it is absent; of equal names, the last counts.
+    /// Returns a value; empty if absent. Of a name's several values, the last is returned.
     fn get(&self, name: &str) -> &str {
         self.0.iter().rev().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
@@ -128,10 +128,10 @@ fn parse(text: &str) -> std::result::Result<Release, Malformed> {
     Ok(Release(release))
 }
 
-/// Returns the value as a shell reads it, or the syntax that was expected.
+/// Returns the value as a shell would read it. The error is the syntax that was expected.
 fn unquoted(text: &str) -> std::result::Result<String, &'static str> {
     let mut value = String::with_capacity(text.len());
-    // Length without the white space that precedes a comment.
+    // Length of the value without white space before a comment.
     let mut significant = 0;
     let mut quote = None;
     let mut characters = text.chars();

@@ -9,7 +9,7 @@ use std::io;
 
 const MICROS: f64 = 1000.0;
 
-/// A file, with name and help for its lines.
+/// A file of procfs, with name and help of the families for its lines `some` and `full`.
 struct Resource {
     file: &'static str,
     some: Option<(&'static str, &'static str)>,
@@ -70,7 +70,7 @@ impl Collector for Pressure {
             let path = round.paths.procfs(resource.file);
             let text = match round.reader.text(&path) {
                 Ok(text) => text,
-                // Older kernels have fewer of the files; `irq` came with Linux 6.1.
+                // Older kernels do not have all files; `irq` exists since Linux 6.1.
                 Err(error) if error.is_not_found() => continue,
                 Err(CollectError::Read { source, .. }) if is_disabled(&source) => {
                     return Err(CollectError::NoData("the kernel was started with psi=0"));
@@ -79,12 +79,12 @@ impl Collector for Pressure {
             };
             let (some, full) = parse(text).map_err(|error| error.of(&path))?;
             for (names, micros) in [(resource.some, some), (resource.full, full)] {
-                // Upstream does not show all of the lines.
+                // As in upstream, some lines are not shown.
                 let Some((name, help)) = names else { continue };
                 let Some(micros) = micros else {
                     return Err(CollectError::NoData("a line of pressure information is missing"));
                 };
-                // Divided twice, as upstream does, for the same last digit.
+                // Divided twice as in upstream, so that the last digit is the same.
                 output.single(name, help, Kind::Counter, micros as f64 / MICROS / MICROS);
             }
             is_found = true;
@@ -100,14 +100,14 @@ fn is_disabled(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error())
 }
 
-/// Returns the totals of the lines `some` and `full`, in microseconds.
+/// Returns the total times in the lines `some` and `full`, in microseconds.
 fn parse(text: &str) -> std::result::Result<(Option<u64>, Option<u64>), Malformed> {
     let (mut some, mut full) = (None, None);
     for (number, line) in text.lines().enumerate() {
         let (slot, rest) = match line.split_once(' ') {
             Some(("some", rest)) => (&mut some, rest),
             Some(("full", rest)) => (&mut full, rest),
-            // Later kernels may have further lines.
+            // Lines that later kernels may add are ignored.
             _ => continue,
         };
         let total = rest.split(' ').find_map(|field| field.strip_prefix("total="));

@@ -1,7 +1,7 @@
 //! `stat` of procfs, which the collectors `cpu` and `stat` share: with many interrupts and
-//! processors, the kernel takes longer for this file than for all others.
+//! processors, the kernel needs more time for this file than for all other files.
 //!
-//! `proc_stat(5)`. Missing lines count as 0, as in upstream.
+//! Source: `proc_stat(5)`. As in upstream, the values of missing lines are 0.
 
 use crate::Paths;
 use crate::error::{Malformed, Result};
@@ -13,7 +13,7 @@ pub(crate) const IDLE: usize = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct ProcStat {
-    /// Processors in the order of the file, which is that of their numbers.
+    /// Processors in the order of the file, which is the order of their numbers.
     pub(crate) cpus: Vec<CpuTimes>,
     pub(crate) interrupts: u64,
     pub(crate) context_switches: u64,
@@ -24,14 +24,14 @@ pub(crate) struct ProcStat {
     pub(crate) blocked: u64,
 }
 
-/// Times of a processor, in hundredths of a second (`USER_HZ`, on all platforms that we build for).
+/// Times of a processor in hundredths of a second (`USER_HZ` on all supported platforms).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
     pub(crate) number: u32,
     pub(crate) ticks: [u64; CPU_TIMES],
 }
 
-/// Content that is read at most once a round.
+/// The file's content, which is read at most once per round.
 #[derive(Default)]
 pub(crate) struct SharedStat {
     stat: ProcStat,
@@ -39,7 +39,7 @@ pub(crate) struct SharedStat {
 }
 
 impl SharedStat {
-    /// Begins a round: the next read reads the file again.
+    /// Starts a round, in which the first read reads the file.
     pub(crate) fn reset(&mut self) {
         self.is_fresh = false;
     }
@@ -49,7 +49,7 @@ impl SharedStat {
             let path = paths.procfs("stat");
             let text = reader.text(&path)?;
             parse(text, &mut self.stat).map_err(|error| error.of(&path))?;
-            // Not set by an error, which each collector has to report.
+            // Not set after an error, so that each collector reads again and reports the error.
             self.is_fresh = true;
         }
         Ok(&self.stat)
@@ -57,7 +57,7 @@ impl SharedStat {
 }
 
 fn parse(text: &str, stat: &mut ProcStat) -> std::result::Result<(), Malformed> {
-    // Moved out and back to keep its memory.
+    // The vector is moved out and back, so that its memory is reused.
     let mut cpus = std::mem::take(&mut stat.cpus);
     cpus.clear();
     *stat = ProcStat { cpus, ..ProcStat::default() };
@@ -74,17 +74,17 @@ fn parse(text: &str, stat: &mut ProcStat) -> std::result::Result<(), Malformed> 
             "procs_running" => stat.running = count()?,
             "procs_blocked" => stat.blocked = count()?,
             _ => {
-                // The line `cpu` has the sums and no number.
+                // The line `cpu`, without a number, has the sums of all processors.
                 let Some(cpu) = key.strip_prefix("cpu").filter(|cpu| !cpu.is_empty()) else {
                     continue;
                 };
                 let last = stat.cpus.last().map(|cpu| cpu.number);
-                // The collector `cpu` searches by number, so these must ascend.
+                // Numbers must ascend, because the collector `cpu` searches by number.
                 let cpu = cpu.parse().ok().filter(|cpu| last < Some(*cpu));
                 let cpu = cpu
                     .ok_or_else(|| Malformed::new(number, "a processor's number, growing", key))?;
                 let mut ticks = [count()?, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-                // Older kernels have fewer times.
+                // Older kernels have fewer times per processor.
                 for (slot, field) in ticks[1..].iter_mut().zip(fields) {
                     *slot = field.parse().map_err(|_| malformed(field))?;
                 }

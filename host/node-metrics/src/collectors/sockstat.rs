@@ -7,14 +7,14 @@ use crate::sink::{Kind, Output};
 use crate::text::{format_into, is_name_part};
 use std::collections::HashSet;
 
-/// States that upstream shows, in its order.
+/// States that upstream shows, in upstream's order.
 const STATES: [&str; 6] = ["inuse", "orphan", "tw", "alloc", "mem", "memory"];
-/// Index of `mem`, which is in pages.
+/// Index of `mem`, whose unit is pages.
 const MEM: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Sockstat {
-    /// Protocols shown in this round.
+    /// Protocols that were shown already in this round.
     shown: HashSet<String>,
     name: String,
     help: String,
@@ -31,7 +31,7 @@ impl Collector for Sockstat {
             let path = round.paths.procfs(file);
             match round.reader.text(&path) {
                 Ok(text) => self.parse(text, output).map_err(|error| error.of(&path))?,
-                // Without the protocol, the file does not exist.
+                // If the kernel does not have the protocol, the file does not exist.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
@@ -50,7 +50,7 @@ impl Sockstat {
             let protocol = protocol.strip_suffix(':').unwrap_or(protocol);
             let (mut used, mut is_empty) = (0.0, true);
             let mut counts = [None; STATES.len()];
-            // Upstream shows `inuse` even if it is absent.
+            // As in upstream, `inuse` is shown even if it is absent in the file.
             counts[0] = Some(0.0);
             while let Some(state) = fields.next() {
                 let count: i64 =
@@ -62,7 +62,7 @@ impl Sockstat {
                     counts[place] = Some(count as f64);
                 }
             }
-            // A repeated protocol would repeat series.
+            // A repeated protocol is an error, because it would repeat series.
             let is_first = self.shown.insert(protocol.to_owned());
             if is_empty || !is_first || !is_name_part(protocol) {
                 return Err(malformed());

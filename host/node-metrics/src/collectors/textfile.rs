@@ -1,7 +1,7 @@
-//! `textfile`: metrics that other programs write into files. Upstream: `collector/textfile.go`.
+//! `textfile`: metrics that other programs write to files. Upstream: `collector/textfile.go`.
 //!
-//! The sink parses the content of files. Files that are not regular, or too large, are refused; a
-//! link to a regular one is accepted.
+//! The content of files is parsed by the sink. Only regular files are read, or links to regular
+//! files, and only up to a maximum size.
 
 use super::{Collector, Round};
 use crate::error::{CollectError, Result};
@@ -14,9 +14,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Size limit of a file: some fifty thousand series.
+/// Maximum size of a file, enough for about fifty thousand series.
 pub const TEXT_FILE_BYTES_MAX: usize = 4 << 20;
-/// Limit on the files of a directory: the first ones found are read, sorted by name.
+/// Maximum number of files per directory. The first files found are read, sorted by name.
 pub const FILES_MAX: usize = 1000;
 const SUFFIX: &[u8] = b".prom";
 const NO_REGULAR_FILE: &str = "is no regular file";
@@ -48,14 +48,14 @@ impl Collector for Textfile {
                         errors.push(None);
                         mtimes.push((path, mtime));
                     }
-                    // The sink knows the reason.
+                    // The sink has reported the reason.
                     Ok((TextFileOutcome::Refused, _)) => errors.push(None),
                     Err(error) => errors.push(Some(error)),
                 }
             }
         }
         mtimes.sort_unstable();
-        // A directory may be given twice.
+        // Removes duplicates, because a directory may be listed twice.
         mtimes.dedup_by(|one, other| one.0 == other.0);
         let help = "Unixtime mtime of textfiles successfully read.";
         let mut family = output.family("node_textfile_mtime_seconds", help, Kind::Gauge);
@@ -65,7 +65,7 @@ impl Collector for Textfile {
         let help = "1 if there was an error opening or reading a file, 0 otherwise";
         let has_errors = f64::from(u8::from(!errors.is_empty()));
         output.single("node_textfile_scrape_error", help, Kind::Gauge, has_errors);
-        // Faulty files do not fail the collector.
+        // Errors of files are reported, but the collector as a whole succeeds.
         for error in errors.iter().flatten() {
             output.failed(self.name(), error);
         }
@@ -73,7 +73,7 @@ impl Collector for Textfile {
     }
 }
 
-/// Returns the names of metric files, sorted.
+/// Returns the sorted names of the metric files in a directory.
 fn names(directory: &Path, errors: &mut Vec<Option<CollectError>>) -> Vec<OsString> {
     let mut names = Vec::new();
     let entries = match fs::read_dir(directory) {
@@ -102,7 +102,7 @@ fn names(directory: &Path, errors: &mut Vec<Option<CollectError>>) -> Vec<OsStri
     names
 }
 
-/// Returns outcome and time of change, queried last so that a failed file does not look fresh.
+/// Returns the outcome and the time of change, queried last: a file that fails gets no fresh time.
 fn read(
     path: &Path,
     reader: &mut Reader,
@@ -110,14 +110,14 @@ fn read(
 ) -> Result<(TextFileOutcome, i64)> {
     let error = |error: rustix::io::Errno| CollectError::read(path, error);
     let file = open(path).map_err(error)?;
-    // Devices may never end, and reading them may have effects.
+    // Other files are refused: reading a device may never end, or may have effects.
     if FileType::from_raw_mode(fstat(&file).map_err(error)?.st_mode) != FileType::RegularFile {
         return Err(CollectError::read(path, std::io::Error::other(NO_REGULAR_FILE)));
     }
     let content = reader.all_of(&file, path, TEXT_FILE_BYTES_MAX)?;
     let outcome =
         output.text_file(&TextFile { path: &valid_utf8(path.as_os_str().as_bytes()), content });
-    // Whole seconds, as in upstream.
+    // In whole seconds, as in upstream.
     Ok((outcome, fstat(&file).map_err(error)?.st_mtime))
 }
 

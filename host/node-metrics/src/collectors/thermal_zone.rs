@@ -24,7 +24,7 @@ struct Zone {
 struct CoolingDevice {
     name: String,
     kind: String,
-    /// Current state, which is -1 for some devices.
+    /// Current state of the device; some devices have -1.
     current: i64,
     maximum: i64,
 }
@@ -36,7 +36,7 @@ impl Collector for ThermalZone {
 
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()> {
         let directory = round.paths.sysfs("class/thermal");
-        // Upstream's patterns find nothing in an absent directory.
+        // As in upstream, a missing directory is treated as empty.
         let names = numbered(&directory, ZONE).unwrap_or_default();
         let zones = names.iter().map(|name| read_zone(&directory, name, round.reader));
         let zones: Vec<Zone> = zones.collect();
@@ -64,7 +64,7 @@ impl Collector for ThermalZone {
 }
 
 /// Reads a zone. As in upstream since procfs 0.21, an unreadable value is 0 or empty: sensors of
-/// devices that are switched off, such as wireless ones, have no temperature.
+/// switched-off devices, such as wireless adapters, report no temperature.
 fn read_zone(directory: &Path, name: &str, reader: &mut Reader) -> Zone {
     let path = directory.join(name);
     let kind = reader.attribute(&path.join("type")).map(|kind| valid_utf8(kind).into_owned());
@@ -75,7 +75,7 @@ fn read_zone(directory: &Path, name: &str, reader: &mut Reader) -> Zone {
     }
 }
 
-/// Reads a device; `None` if it does not have these states.
+/// Reads a cooling device; `None` if the device has no current or maximum state.
 fn read_device(directory: &Path, name: &str, reader: &mut Reader) -> Option<Result<CoolingDevice>> {
     let path = directory.join(name);
     let mut read = || {

@@ -1,8 +1,8 @@
-//! `time`: the clock, its zone and its source. Upstream: `collector/time.go` and
+//! `time`: the clock, its time zone and its source. Upstream: `collector/time.go` and
 //! `collector/time_linux.go`.
 //!
-//! The zone is that of this process, found as Go finds it (`time/zoneinfo_unix.go`): `TZ`, or else
-//! `/etc/localtime`; UTC if there is none.
+//! The time zone is that of this process, determined as in Go (`time/zoneinfo_unix.go`): by `TZ`,
+//! or else by `/etc/localtime`, or else UTC.
 
 use super::{Collector, Round};
 use crate::error::{CollectError, Result};
@@ -40,7 +40,7 @@ impl Collector for Time {
         let help = "System time in seconds since epoch (1970).";
         output.single("node_time_seconds", help, Kind::Gauge, nanos as f64 / NANOS);
         self.write_zone(nanos, output);
-        // Comes last: an unreadable source does not cost the time.
+        // Done last, so that the time is shown even if a source is unreadable.
         write_sources(&clock_sources(round)?, output);
         Ok(())
     }
@@ -63,23 +63,23 @@ impl Time {
     }
 }
 
-/// Returns the zone that `TZ` names, or that of `/etc/localtime`.
+/// Returns the time zone named by `TZ`, or else that of `/etc/localtime`.
 fn zone(variable: Option<&OsStr>, reader: &mut Reader) -> Option<TimeZone> {
     let mut load = |path: &Path| TimeZone::tzif("Local", reader.bytes(path).ok()?).ok();
     let Some(variable) = variable else { return load(Path::new(LOCAL_TIME)) };
-    // Go accepts a leading colon.
+    // As in Go, a leading colon is accepted.
     let name = variable.as_bytes();
     let name = Path::new(OsStr::from_bytes(name.strip_prefix(b":").unwrap_or(name)));
     if name.as_os_str().is_empty() {
         return None;
     }
-    // An absolute name replaces the directory.
+    // If the name is an absolute path, `join` ignores the directory.
     ZONE_DIRECTORIES.iter().find_map(|directory| load(&Path::new(directory).join(name)))
 }
 
 fn clock_sources(round: &mut Round<'_>) -> Result<Vec<ClockSource>> {
     let directory = round.paths.sysfs("devices/system/clocksource");
-    // Upstream's patterns find nothing in absent directories.
+    // As in upstream, a missing directory is treated as empty.
     let names = numbered(&directory, "clocksource").unwrap_or_default();
     let mut read = |path: PathBuf| match round.reader.attribute(&path) {
         Ok(text) => Ok(valid_utf8(text).into_owned()),

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 
 const NANOS: f64 = 1e9;
 const MICROS: f64 = 1e6;
-/// Parts per million, with 16 bits behind the binary point.
+/// Factor for values in parts per million with 16 fractional bits.
 const SCALED_PPM: f64 = 1_000_000.0 * 65_536.0;
 
 pub(crate) struct Timex;
@@ -23,7 +23,7 @@ impl Collector for Timex {
                 write(state, &timex, output);
                 Ok(())
             }
-            // Sandboxes forbid the call, which is no fault of the machine.
+            // Some sandboxes forbid the call, which is not a fault of the machine.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Err(CollectError::NoData("adjtimex(2) is not permitted"))
             }
@@ -33,7 +33,7 @@ impl Collector for Timex {
 }
 
 fn write(state: i32, timex: &libc::timex, output: &mut Output<'_>) {
-    // The status tells the unit of offset and jitter.
+    // The flag in `status` determines the unit of offset and jitter.
     let divisor = if timex.status & libc::STA_NANO != 0 { NANOS } else { MICROS };
     let families = [
         (

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 #[derive(Default)]
 pub(crate) struct Vmstat {
-    /// Fields shown in this round.
+    /// Fields that were shown already in this round.
     shown: HashSet<String>,
     name: String,
     help: String,
@@ -27,11 +27,11 @@ impl Collector for Vmstat {
             let mut fields = line.split_ascii_whitespace();
             let (field, value) = (fields.next().unwrap_or_default(), fields.next());
             let value = value.and_then(|value| value.parse().ok());
-            // Fields become parts of metric names.
+            // Fields become parts of metric names, so they must be valid.
             let Some(value) = value.filter(|_| is_name_part(field)) else {
                 return Err(Malformed::new(number, "a name and a count", line).of(&path));
             };
-            // A repeated field would repeat a series.
+            // A repeated field is skipped, because it would repeat a series.
             if !is_shown(field) || !self.shown.insert(field.to_owned()) {
                 continue;
             }
@@ -44,7 +44,7 @@ impl Collector for Vmstat {
     }
 }
 
-/// Matches upstream's `^(oom_kill|pgpg|pswp|pg.*fault).*`, from its start.
+/// Returns whether upstream's `^(oom_kill|pgpg|pswp|pg.*fault).*` matches.
 fn is_shown(field: &str) -> bool {
     ["oom_kill", "pgpg", "pswp"].iter().any(|prefix| field.starts_with(prefix))
         || field.strip_prefix("pg").is_some_and(|rest| rest.contains("fault"))

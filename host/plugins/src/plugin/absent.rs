@@ -1,5 +1,5 @@
-//! Replacement for the plugins in a build without them: the settings, so that a configuration file
-//! is read the same way, and a type without values, so that callers need no `cfg`.
+//! Replaces plugins in a build without the feature. It has the settings, so that configuration
+//! files are read the same way, and a type without values, so that callers need no `cfg`.
 
 pub mod config;
 mod push;
@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 pub enum Plugins {}
 
 impl Plugins {
-    /// Refuses: this build has no plugins.
+    /// Returns an error, because this build has no plugins.
     pub fn open(_: PluginsConfig, _: &Queries, _: Handle) -> Result<Plugins, String> {
         Err("this build has no plugins: build it with the feature `plugins`".to_owned())
     }

@@ -1,9 +1,9 @@
-//! Machine code of plugins, compiled in a process of its own and cached in the data directory.
+//! Machine code of plugins, compiled in a child process and cached in the data directory.
 //!
-//! A compiler takes hundreds of megabytes for a large plugin. A child process gives them back, has
-//! its own memory limit, runs at low priority, and can crash alone. The child is this program, run
-//! as `tidepool plugin compile`. It ends when its standard input ends, that is, when the parent
-//! process has ended.
+//! Compiling a large plugin needs hundreds of megabytes. A child process returns this memory when
+//! it ends, has its own memory limit, runs at low priority, and cannot crash the server. The child
+//! is this program, run as `tidepool plugin compile`. It ends when its standard input is closed,
+//! that is, when the parent process ends.
 //!
 //! ```text
 //! <data>/plugin-cache/<sha256 of the .wasm, runtime's version and settings>.code
@@ -15,10 +15,10 @@
 //! # Safety of cached code
 //!
 //! `Component::deserialize` trusts its input to be output of `Engine::precompile_component`. The
-//! bytes come from a file that tidepool wrote into a directory that only its user may write to. The
-//! directory's owner and mode are checked, and so is the checksum over all bytes, after they are
-//! read and before they are used. A user who can write there could replace the data or this program
-//! as well. The runtime refuses code of another version or configuration.
+//! bytes come from a file that tidepool wrote to a directory to which only its user may write.
+//! Owner and mode of the directory are checked. The checksum over all bytes is checked after they
+//! are read and before they are used. A user who can write there could as well replace the data or
+//! this program. The runtime refuses code of another version or configuration.
 
 use ring::digest::{Context, SHA256, digest};
 use std::fs::{self, File};
@@ -45,8 +45,8 @@ const COMPILE_TIME: Duration = Duration::from_secs(600);
 /// Interval at which the compiler's process is polled.
 const COMPILE_LOOK: Duration = Duration::from_millis(20);
 
-/// Signs of memory exhaustion in the compiler's output: Rust's message, and the operating system's
-/// for mappings and for threads.
+/// Signs of memory exhaustion in the compiler's output: Rust's message, and the messages of the
+/// operating system for mappings and for threads.
 const OUT_OF_MEMORY: [&str; 3] =
     ["memory allocation of", "Cannot allocate memory", "Resource temporarily unavailable"];
 
@@ -80,10 +80,10 @@ pub enum CodeError {
     CompilerMemory(u64),
     #[error("it could not be compiled: compiling takes more than {} s", .0.as_secs())]
     CompilerTime(Duration),
-    /// The compiler failed for a reason that may pass.
+    /// The compiler failed for a reason that may be temporary.
     #[error("it could not be compiled: {0}")]
     Compiler(String),
-    /// The plugin was replaced or removed meanwhile.
+    /// The plugin was replaced or removed before it was compiled.
     #[error("it was replaced before it was compiled")]
     Cancelled,
     /// Other users may write to the cache's directory.
@@ -96,7 +96,7 @@ pub enum CodeError {
 }
 
 impl CodeError {
-    /// Returns whether the same file would fail in the same way again.
+    /// Returns whether a retry with the same file would fail with the same error.
     pub fn is_lasting(&self) -> bool {
         match self {
             CodeError::TooLarge
@@ -140,17 +140,17 @@ pub struct CodeCache {
 }
 
 impl CodeCache {
-    /// Makes the cache of a data directory. A compiler may use `compiler_bytes_max` of memory.
+    /// Creates the cache of a data directory. A compiler may use `compiler_bytes_max` of memory.
     pub fn of(data_dir: &Path, compiler_bytes_max: u64) -> CodeCache {
         CodeCache { directory: data_dir.join(CACHE), compiler_bytes_max }
     }
 
-    /// Returns the cached machine code of a plugin's bytes, if there is any.
+    /// Returns the cached machine code of a plugin's bytes; `None` if it is not cached.
     pub fn find(&self, engine: &Engine, wasm: &[u8]) -> Result<Option<Code>, CodeError> {
         check_component(wasm)?;
         self.prepare()?;
         let file = self.name(engine, wasm);
-        // The name contains the plugin's hash, so the file cannot be that of another plugin.
+        // The name contains the plugin's hash, so the file is not that of another plugin.
         let Some(code) = read_code(&file) else { return Ok(None) };
         match deserialize(engine, &code) {
             Ok(component) => Ok(Some(Code { component, file })),
@@ -161,18 +161,18 @@ impl CodeCache {
         }
     }
 
-    /// Returns machine code as [`CodeCache::find`] does, and compiles the plugin if there is none.
-    /// Blocks meanwhile. Only one caller at a time may use this.
+    /// Returns the machine code of a plugin's bytes, and compiles it if it is not cached. Blocks
+    /// until then. Must not be called concurrently.
     pub fn load(&self, engine: &Engine, wasm: &[u8], cancel: &Cancel) -> Result<Code, CodeError> {
         if let Some(found) = self.find(engine, wasm)? {
             return Ok(found);
         }
         let file = self.name(engine, wasm);
-        // A copy: the compiler must see the hashed bytes, even if the plugin's file is replaced.
+        // The compiler reads a copy, because the plugin's file may be replaced after it was hashed.
         let source = self.directory.join("compiled.wasm");
         let compiled = write_file(&source, wasm)
             .and_then(|()| compile(&source, &file, self.compiler_bytes_max, cancel));
-        // A leftover file is overwritten by the next compilation.
+        // A file that remains is overwritten by the next compilation.
         let _ = fs::remove_file(&source);
         compiled?;
         let code = read_code(&file)
@@ -182,7 +182,7 @@ impl CodeCache {
         Ok(Code { component, file })
     }
 
-    /// Deletes all other files of the cache. Must not run during a compilation.
+    /// Deletes all files of the cache except `kept`. Must not run during a compilation.
     pub fn keep_only(&self, kept: &[&Path]) {
         let files = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         for file in files.map(|file| file.path()).filter(|path| !kept.contains(&path.as_path())) {
@@ -193,7 +193,7 @@ impl CodeCache {
 
     fn name(&self, engine: &Engine, wasm: &[u8]) -> PathBuf {
         let mut context = Context::new(&SHA256);
-        // Part of the name, so that an upgrade of the runtime compiles anew.
+        // Part of the name, so that plugins are compiled again after an upgrade of the runtime.
         context.update(&settings_hash(engine).to_le_bytes());
         context.update(wasm);
         let mut name = String::with_capacity(2 * CHECKSUM_BYTES + 5);
@@ -206,10 +206,10 @@ impl CodeCache {
     /// Creates the directory, or checks that only this user may write to it.
     fn prepare(&self) -> Result<(), CodeError> {
         let at = |action| file_error(action, &self.directory);
-        // An existing directory keeps its mode, so owner and mode are checked below in any case.
+        // An existing directory keeps its mode, so owner and mode are always checked below.
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
         made.map_err(at("make"))?;
-        // Symbolic links are not followed: their target could belong to someone else.
+        // Symbolic links are not followed, because another user may own the target.
         let found = fs::symlink_metadata(&self.directory).map_err(at("read the metadata of"))?;
         let is_own = found.uid() == rustix::process::geteuid().as_raw();
         let is_closed = found.permissions().mode() & 0o022 == 0;
@@ -227,7 +227,7 @@ pub fn compile_file(engine: &Engine, source: &Path, output: &Path) -> Result<(),
         .precompile_component(&wasm)
         .map_err(|error| CodeError::Uncompilable(format!("{error:#}")))?;
     let checksum = digest(&SHA256, &code);
-    // The rename makes the file appear as a whole, even if this process is killed.
+    // After the rename the file is complete, even if this process is killed.
     let partial = output.with_extension("partial");
     write_file(&partial, &[checksum.as_ref(), &code].concat())?;
     fs::rename(&partial, output).map_err(file_error("rename", &partial))
@@ -236,9 +236,9 @@ pub fn compile_file(engine: &Engine, source: &Path, output: &Path) -> Result<(),
 /// Reads a plugin's file, up to the maximum size.
 pub fn read_plugin(path: &Path) -> Result<Vec<u8>, CodeError> {
     let mut bytes = Vec::new();
-    // A FIFO or a device would block or never end.
+    // Opening a FIFO or a device would block, or reading would never end.
     let file = open_regular(path).map_err(file_error("open", path))?;
-    // One byte more tells a file that is too large from one of exactly the maximum.
+    // Reads one byte more, to detect a file that is larger than the maximum.
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(file_error("read", path))?;
     if bytes.len() as u64 > FILE_BYTES_MAX { Err(CodeError::TooLarge) } else { Ok(bytes) }
 }
@@ -290,18 +290,18 @@ fn compile(source: &Path, output: &Path, bytes_max: u64, cancel: &Cancel) -> Res
     let mut child = Command::new(program)
         .args(["plugin", "compile", "--memory-limit", &bytes_max.to_string()])
         .args([source, output])
-        // Held until the child has ended: a closed pipe tells the child that its parent has ended.
+        // Kept open until the child has ended: when it is closed, the child ends as well.
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed(format!("the compiler could not be started: {error}")))?;
     let mut said = child.stderr.take();
-    // Read on another thread, because a full pipe would block the child.
+    // Read on another thread, because the child blocks when the pipe is full.
     let reading = std::thread::spawn(move || {
         let mut words = Vec::new();
         if let Some(said) = &mut said {
-            // Only the message is lost if the output cannot be read.
+            // If the output cannot be read, only the message is lost.
             let _ = said.take(64 * 1024).read_to_end(&mut words);
         }
         String::from_utf8_lossy(&words).trim().to_owned()
@@ -318,7 +318,7 @@ fn compile(source: &Path, output: &Path, bytes_max: u64, cancel: &Cancel) -> Res
             }
             Err(error) => failed(format!("the compiler could not be waited for: {error}")),
         };
-        // An error means that the child has ended already.
+        // Fails only if the child has already ended.
         let _ = child.kill();
         let _ = child.wait();
         return Err(given_up);
@@ -327,10 +327,10 @@ fn compile(source: &Path, output: &Path, bytes_max: u64, cancel: &Cancel) -> Res
     if status.success() {
         return Ok(());
     }
-    // The program's name at the beginning would be noise inside another message.
+    // Without the program's name, which the enclosing message does not need.
     let words = words.trim_start_matches("tidepool: ").to_owned();
     Err(match status.code() {
-        // A failed allocation aborts without an exit code, so the message decides first.
+        // A failed allocation aborts without an exit code, so the message is checked first.
         _ if OUT_OF_MEMORY.iter().any(|sign| words.contains(sign)) => {
             CodeError::CompilerMemory(bytes_max)
         }

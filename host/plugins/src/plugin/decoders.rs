@@ -1,5 +1,5 @@
-//! Decoders convert bodies of `POST /api/v1/push/NAME`, and of paths that the configuration gives
-//! them, into remote-write requests.
+//! Decoders convert bodies to remote-write requests: bodies of `POST /api/v1/push/NAME`, and of
+//! further paths that the configuration assigns to a decoder.
 
 use super::batch::write;
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies::{Refusal, Request};
@@ -16,7 +16,7 @@ use tidepool_lifecycle::boxed::BoxFuture;
 const REASONS_MAX: usize = 10;
 
 impl Plugins {
-    /// Returns the error for the sender if there is no such decoder.
+    /// Returns an error for the sender if there is no decoder of this name.
     pub fn check_decoder(&self, name: &str) -> Result<(), Undecoded> {
         self.found_decoder(name).map(drop)
     }
@@ -34,7 +34,7 @@ impl Plugins {
     }
 
     fn found_decoder(&self, name: &str) -> Result<Arc<Plugin>, Undecoded> {
-        // A decoder that is not loaded is 503, so that senders retry; an unknown name is 404.
+        // For a decoder that is not loaded the status is 503, so that senders retry; else 404.
         self.decoder(name).ok_or_else(|| match self.lacks_decoder(name) {
             Some(why) => Undecoded::Failed { plugin: name.to_owned(), why: why.to_owned() },
             None => Undecoded::NoDecoder(self.decoders()),
@@ -46,7 +46,7 @@ impl Plugins {
 pub async fn decode(plugin: &Plugin, request: PushRequest) -> Result<Decoded, Undecoded> {
     let PushRequest { content_type, path, query, received_ms, body } = request;
     let request = Request { content_type, path, query, received_ms, body: body.to_vec() };
-    // The request has a copy; the original would be held in memory during the whole call.
+    // The request has a copy, and the original would use memory during the call.
     drop(body);
     let decoded = plugin
         .call(async |instance, time| {
@@ -64,7 +64,7 @@ pub async fn decode(plugin: &Plugin, request: PushRequest) -> Result<Decoded, Un
     match decoded {
         Ok(Ok(decoded)) => {
             let figures = &plugin.figures;
-            // The decoder may report any number of refused rows, hence the saturation.
+            // The decoder may report any number of refused rows, so the sum must not overflow.
             figures.rows_in.fetch_add(decoded.rows.saturating_add(decoded.refused), Relaxed);
             figures.rows_out.fetch_add(decoded.rows, Relaxed);
             Ok(decoded)
@@ -74,7 +74,7 @@ pub async fn decode(plugin: &Plugin, request: PushRequest) -> Result<Decoded, Un
         Ok(Err(Refusal::NotFound(why))) => Err(Undecoded::NotFound(bounded(&why))),
         Err(fault) => {
             let (name, why) = (plugin.settings.name.clone(), fault.to_string());
-            // Only failures that the body may have caused count.
+            // Only failures that the body may have caused are counted for the body.
             let failures = match may_be_poison(&fault) {
                 true => plugin.poison.failed(plugin.poison.key(&request)),
                 false => 0,

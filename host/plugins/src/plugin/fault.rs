@@ -1,4 +1,4 @@
-//! Reasons for a call without a result.
+//! Reasons why a call returns no result.
 
 use super::batch::{InvalidBatch, ViewError};
 use super::figures::Outcome;
@@ -6,10 +6,10 @@ use super::text::bounded;
 use std::time::Duration;
 use tidepool_runtime::MemoryBound;
 
-/// Reason for a call of a plugin without a result.
+/// Reason why a call of a plugin returned no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The plugin returned an error of its own.
+    /// The plugin returned an error.
     #[error("{0}")]
     Refused(String),
     /// The call trapped. The instance cannot be called again.
@@ -27,7 +27,7 @@ pub enum Fault {
     /// The result's columns contradict each other.
     #[error("its output is invalid: {0}")]
     Invalid(#[from] InvalidBatch),
-    /// The plugin was not called, for this reason.
+    /// The plugin was not called, for the given reason.
     #[error("{0}")]
     Skipped(&'static str),
     /// The request has no columns that could be passed to the plugin.
@@ -36,7 +36,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Makes a fault of an error that the plugin returned; its text is cut to a bounded length.
+    /// Creates a fault from an error that the plugin returned. Its text is cut if it is long.
     pub fn refused(why: &str) -> Fault {
         Fault::Refused(bounded(why))
     }

@@ -1,4 +1,4 @@
-//! Figures of each plugin. They belong to its name and so outlive a reload of the plugin.
+//! Figures of each plugin. They are kept by name, and so survive a reload of the plugin.
 
 use super::config::World;
 use std::collections::BTreeMap;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Outcome of a call, as metrics count it.
+/// Outcome of a call, as shown in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Ok,
-    /// The plugin returned an error of its own.
+    /// The plugin returned an error.
     Error,
     /// The call trapped, which ends the instance.
     Trap,
@@ -52,11 +52,11 @@ impl Outcome {
 pub struct PluginFigures {
     calls: [AtomicU64; Outcome::ALL.len()],
     nanoseconds: AtomicU64,
-    /// Samples and histograms given to the plugin.
+    /// Number of samples and histograms that were passed to the plugin.
     pub rows_in: AtomicU64,
-    /// Samples and histograms that the plugin returned or left unchanged.
+    /// Number of samples and histograms that the plugin returned or left unchanged.
     pub rows_out: AtomicU64,
-    /// Batches that an observer did not receive because its queue was full.
+    /// Number of batches that an observer did not see because its queue was full.
     pub left_out: AtomicU64,
     /// Linear memory of the plugin's instances, in bytes.
     pub memory_bytes: AtomicU64,
@@ -69,7 +69,7 @@ pub struct PluginFigures {
 impl PluginFigures {
     pub fn count(&self, outcome: Outcome, time: Duration) {
         self.calls[outcome as usize].fetch_add(1, Relaxed);
-        // Nanoseconds fit into 64 bits for 584 years of calls.
+        // 64 bits are enough for the nanoseconds of 584 years.
         self.nanoseconds.fetch_add(time.as_nanos() as u64, Relaxed);
     }
 
@@ -91,12 +91,12 @@ pub struct AllFigures {
 }
 
 impl AllFigures {
-    /// Returns the figures of a plugin, and creates them first if there are none.
+    /// Returns the figures of a plugin. Creates them if there are none.
     pub fn of(&self, name: &str, world: World) -> Arc<PluginFigures> {
         Arc::clone(self.lock().entry((name.to_owned(), world)).or_default())
     }
 
-    /// Returns the figures of all plugins since the start, by name and world.
+    /// Returns the figures of all plugins loaded since the start, by name and world.
     pub fn all(&self) -> Vec<(String, World, Arc<PluginFigures>)> {
         let all = self.lock();
         all.iter().map(|((name, world), f)| (name.clone(), *world, Arc::clone(f))).collect()

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Identity of a file's content, by which a replaced file is noticed.
+/// Identity of a file's content, used to detect that a file was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -40,14 +40,14 @@ pub fn wanted(config: &PluginsConfig) -> io::Result<BTreeMap<String, Wanted>> {
     let mut wanted = configured(config);
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        // A file that vanished, and anything but a file, is not a plugin.
+        // Ignores files that were removed meanwhile, and everything that is not a file.
         let Ok(found) = fs::metadata(&path) else { continue };
         if !found.is_file() {
             continue;
         }
         let stamp = Some(Stamp::of(&found));
         let mut is_spoken_of = false;
-        // Several entries of the configuration may share a file, with different settings.
+        // Several items of the configuration may share a file and have different settings.
         for one in wanted.values_mut().filter(|one| one.path == path) {
             one.stamp = stamp;
             is_spoken_of = true;

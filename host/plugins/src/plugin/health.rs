@@ -1,9 +1,9 @@
 //! Disabling of plugins that fail.
 //!
-//! The score rises by ten with each fault and falls by one with each good call. At thirty (three
-//! faults in a row, or more than one fault in eleven calls over a longer time) the plugin is
-//! disabled: for a second, then for twice as long each time, up to five minutes. After the pause
-//! one call at a time tests the plugin, and the first good one enables it again.
+//! Each plugin has a score. It rises by ten with each fault and falls by one with each good call.
+//! At thirty (three faults in a row, or over a longer time more than one fault in eleven calls),
+//! the plugin is disabled: first for a second, then each time for twice as long, up to five
+//! minutes. After the pause, one call at a time tests the plugin; a good call enables it again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ impl Health {
             if now < until || state.is_tried {
                 return None;
             }
-            // A single call tests the plugin: several could each wait for its whole time.
+            // Only one call tests the plugin, because several might each wait until their timeout.
             state.is_tried = true;
             return Some(Admitted { is_try: true });
         }
@@ -55,7 +55,7 @@ impl Health {
         let mut state = self.lock();
         state.score = state.score.saturating_sub(1);
         if admitted.is_try {
-            // The score starts over, so that one further fault does not disable the plugin.
+            // The score starts at zero again, so that one fault does not disable the plugin.
             *state = State::default();
         }
         admitted.is_try
@@ -68,7 +68,7 @@ impl Health {
         if admitted.is_try {
             state.is_tried = false;
         }
-        // Calls that began before the pause may end in it and must not lengthen it.
+        // Calls that began before the pause may end during the pause, but must not extend it.
         let is_due = admitted.is_try || (state.score >= LIMIT && state.until.is_none());
         if !is_due {
             return None;

@@ -1,4 +1,4 @@
-//! One instance of a plugin, and its calls, each within its limits.
+//! One instance of a plugin, and its calls. Each call is limited in time, memory and output.
 
 use super::batch::{Batch, Interest};
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies as decode;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use tidepool_runtime::MemoryPool;
 use wasmtime::Store;
 
-/// Longest duration of a start, and of reading the configuration: some interpreters are slow.
+/// Maximum duration of a start, with the configuration. Some interpreters are slow to start.
 const START_TIME: Duration = Duration::from_secs(10);
 
-/// A started and configured instance.
+/// An instance that is started and configured.
 pub struct Instance {
     store: Store<PluginState>,
     exports: Exports,
@@ -34,7 +34,7 @@ enum Exports {
     Observer(observer::Observer),
 }
 
-/// Fault of a call for another world, which is a bug of the caller.
+/// Fault of a call that the plugin's world does not have, which is a bug of the caller.
 const OTHER_WORLD: Fault = Fault::Skipped("it is made for another world");
 
 impl Instance {
@@ -50,9 +50,9 @@ impl Instance {
         let state = PluginState::new(settings, pool, around)?;
         let mut store = Store::new(runtime.engine(), state);
         store.limiter(|state| &mut state.limiter);
-        // A deadline ends the call with a trap rather than a yield: nothing resumes the instance.
+        // At the deadline the call traps instead of yielding, because nothing would resume it.
         store.epoch_deadline_trap();
-        // Fuel bounds the bytes that results copy into the host.
+        // Fuel limits the bytes that results copy to the host.
         store.set_hostcall_fuel(output_bytes_max);
         let exports = within(&mut store, START_TIME, output_bytes_max, async |store| {
             Ok(match linked {
@@ -80,7 +80,7 @@ impl Instance {
         self.store.data().has_leaked
     }
 
-    /// Returns the memory in bytes that the figures already include.
+    /// Returns the memory in bytes that is already included in the figures.
     pub fn noted_bytes(&self) -> usize {
         self.noted_bytes
     }
@@ -160,7 +160,7 @@ impl Instance {
     }
 }
 
-/// Makes a call within a time. Epochs end calls that compute; the timeout ends calls that wait.
+/// Makes a call with a time limit. Epochs end calls that compute, the timeout calls that wait.
 async fn within<T>(
     store: &mut Store<PluginState>,
     time: Duration,
@@ -168,16 +168,16 @@ async fn within<T>(
     call: impl AsyncFnOnce(&mut Store<PluginState>) -> wasmtime::Result<T>,
 ) -> Result<T, Fault> {
     let ticks = time.as_millis().div_ceil(EPOCH_TICK.as_millis()) as u64;
-    // The current tick is already running and counts as one.
+    // The current tick has already begun, so one is added.
     store.set_epoch_deadline(ticks + 1);
     let state = store.data_mut();
     state.deadline = Instant::now() + time;
-    // A refusal of an earlier call must not explain a trap of this one.
+    // A refusal during an earlier call must not be reported as the reason for a trap of this call.
     state.limiter.refused_by = None;
     state.words.begin_call();
-    // Two ticks longer than the epoch deadline, so that a call that computes ends by its trap.
+    // Two ticks later than the epoch deadline, so that a computing call ends with a trap.
     let called = tokio::time::timeout(time + EPOCH_TICK * 2, call(store)).await;
-    // Before the result is judged: a failed call leaves cursors open, too.
+    // Done before the result is checked, because a failed call may leave cursors open as well.
     store.data_mut().end_cursors();
     match called {
         Ok(Ok(given)) => Ok(given),
@@ -186,7 +186,7 @@ async fn within<T>(
     }
 }
 
-/// Determines the limit or trap that ended a call.
+/// Determines which limit or trap ended a call.
 fn reason(
     state: &PluginState,
     trap: wasmtime::Error,
@@ -196,15 +196,15 @@ fn reason(
     let said = format!("{:#}", trap.root_cause());
     match (trap.downcast_ref(), state.limiter.refused_by) {
         (Some(wasmtime::Trap::Interrupt), _) => Fault::Timeout(time),
-        // A guest whose memory was refused aborts with some trap, so the refusal is the reason.
+        // A guest that was refused memory aborts with any trap, so the refusal is the reason.
         (_, Some(bound)) => Fault::Memory(bound),
-        // Wasmtime has no type for this error, only its text.
+        // Wasmtime has no type for this error, so its text is searched.
         _ if said.contains("fuel allocated for hostcalls") => Fault::Flood(output_bytes_max),
         _ => Fault::Trap(bounded(&first_line(&format!("{trap:#}")))),
     }
 }
 
-/// Returns the first line of a trap; the backtrace after it says little to people.
+/// Returns the first line of a trap. The backtrace after it does not help users.
 fn first_line(text: &str) -> String {
     let trap = text.rsplit_once("wasm trap: ").map(|(_, trap)| format!("wasm trap: {trap}"));
     let text = trap.as_deref().unwrap_or(text);

@@ -1,4 +1,4 @@
-//! Writes through the plugins: transforms before the store, observers after it.
+//! Writes that pass the plugins: transforms before the store, observers after it.
 
 use super::manager::Plugins;
 use super::observers::Stored;
@@ -9,7 +9,7 @@ use tidepool_runtime::{RemoteWriteVersion, WriteOutcome, nothing_written};
 use tidepool_store::{Body, BodyRoom, StoreError};
 
 impl Plugins {
-    /// Appends a request after the transforms. The outcome counts the rows that were sent.
+    /// Applies the transforms to a request and appends it. The outcome counts the rows as sent.
     pub fn append(
         &self,
         version: RemoteWriteVersion,
@@ -28,11 +28,11 @@ impl Plugins {
         let mut transformed = self.transform(version, body).await?;
         let mut stored = nothing_written();
         for Request { version, body } in std::mem::take(&mut transformed.requests) {
-            // Copied before the append, which consumes the body, and only if someone observes.
+            // Copied because the append consumes the body, and only if there are observers.
             let seen = self.has_observers().then(|| Stored { version, body: body.to_vec().into() });
-            // Output of transforms takes no room, because few requests are transformed at a time.
+            // Not reserved, because few requests are transformed at a time.
             let outcome = self.store().append(version, body, BodyRoom::beside(&room)).await?;
-            // Only after the append: observers see nothing that was not stored.
+            // Observers see only what was stored, so they are called after the append.
             if let Some(batch) = seen {
                 self.observe(&batch);
             }
@@ -43,8 +43,8 @@ impl Plugins {
     }
 }
 
-/// Adds the outcome of a part. If any refusal is curable by time, one is among the described ones,
-/// as in a single outcome: it tells the sender to retry.
+/// Adds the outcome of a part. If a retry can cure a refusal, such a refusal is among those that
+/// are described, because the description makes the sender retry.
 fn add(sum: &mut WriteOutcome, outcome: WriteOutcome) {
     sum.samples_written += outcome.samples_written;
     sum.histograms_written += outcome.histograms_written;
@@ -52,7 +52,7 @@ fn add(sum: &mut WriteOutcome, outcome: WriteOutcome) {
     sum.refused += outcome.refused;
     for refusal in outcome.refusals {
         if sum.refusals.len() >= REFUSALS_MAX {
-            // The list is full: only the first curable refusal displaces another.
+            // The list is full: only the first curable refusal replaces another refusal.
             if !clears(refusal.reason) || may_clear(sum) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Jobs: each has a thread of its own at low priority, and runs at multiples of its schedule.
+//! Jobs: each has its own thread at low priority, and runs at multiples of its schedule.
 
 use super::pool::Plugin;
 use tidepool_lifecycle::priority::lower_priority;
@@ -33,8 +33,8 @@ fn run_all(plugin: &Plugin, store: &Store, stopped: &Receiver<()>, runtime: &Han
     // At least 1, because a division by 0 would panic.
     let schedule_ms = millis(plugin.settings.schedule).max(1);
     loop {
-        // A missed run is not made up for: the next multiple of the schedule counts.
-        // The clock is read each time, so that a corrected clock moves the next run.
+        // A missed run is not made up for; the job runs at the next multiple of its schedule. The
+        // clock is read each time, so that a corrected clock changes the next run.
         let now_ms = system_now_ms();
         let next_ms = (now_ms.div_euclid(schedule_ms) + 1).saturating_mul(schedule_ms);
         let wait = Duration::from_millis(next_ms.saturating_sub(now_ms).unsigned_abs());
@@ -42,7 +42,7 @@ fn run_all(plugin: &Plugin, store: &Store, stopped: &Receiver<()>, runtime: &Han
             Err(RecvTimeoutError::Timeout) => {}
             _ => return,
         }
-        // Before the replay ends, every read and append would fail and count as a fault.
+        // Until the log is replayed, every read and append would fail and be counted as a fault.
         if !store.is_ready() {
             continue;
         }

@@ -7,8 +7,8 @@ use wasmtime::ResourceLimiter;
 /// Maximum number of elements in all tables of an instance; large programs have some thousands.
 const TABLE_ELEMENTS_MAX: usize = 200_000;
 
-/// Maximum number of core instances, of memories and of tables in a component. Each memory reserves
-/// address space.
+/// Maximum number of core instances, of memories and of tables in a component. They are limited
+/// because each memory reserves address space.
 const PARTS_MAX: usize = 64;
 
 /// Limiter that wasmtime asks before a memory or table grows.
@@ -17,12 +17,12 @@ pub struct Limiter {
     bytes: usize,
     table_elements: usize,
     share: PoolShare,
-    /// Bound that refused memory last; the instance does not survive a refusal.
+    /// Bound that last refused memory. The instance is not used after a refusal.
     pub refused_by: Option<MemoryBound>,
 }
 
 impl Limiter {
-    /// Makes a limiter for up to `bytes_max`, which also count against a pool.
+    /// Creates a limiter for up to `bytes_max`, which are also taken from the pool.
     pub fn new(bytes_max: usize, pool: &Arc<MemoryPool>) -> Limiter {
         Limiter { bytes_max, bytes: 0, table_elements: 0, share: pool.share(), refused_by: None }
     }
@@ -40,12 +40,12 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // The sum over all memories counts: a component may have several.
+        // A component may have several memories; the limit is for their sum.
         let bytes = self.bytes.saturating_add(desired.saturating_sub(current));
         let refused_by = if bytes > self.bytes_max {
             Some(MemoryBound::Own)
         } else {
-            // The own limit comes first, so that a greedy plugin takes nothing from the pool.
+            // Checked after the own limit, so that a refused plugin takes nothing from the pool.
             (!self.share.grow_to(bytes)).then_some(MemoryBound::Shared)
         };
         match refused_by {

@@ -1,6 +1,6 @@
-//! Loading of plugins: from a file to working instances. Each load has a thread of its own, because
-//! compiling takes minutes and a start may take seconds. Steps that need much memory run one at a
-//! time.
+//! Loading of plugins, from a file to working instances. Each load has its own thread, because
+//! compiling takes minutes and a start may take seconds. Steps that need much memory do not run
+//! concurrently.
 
 use super::code::{Cancel, Code, CodeCache, CodeError, read_plugin};
 use super::config::{PluginsConfig, World};
@@ -24,14 +24,14 @@ pub struct Loader {
     runtime: PluginRuntime,
     cache: CodeCache,
     pub memory: Arc<MemoryPool>,
-    /// Queries and store that jobs work on.
+    /// Queries of the store, and thereby the store, which jobs use.
     pub queries: Queries,
     pub figures: AllFigures,
     /// Async runtime on which plugins run.
     pub handle: Handle,
-    /// Held while a plugin's bytes are in memory, so that only one thread holds such bytes.
+    /// Locked while a plugin's bytes are in memory, so that only one thread has such bytes.
     reading: Mutex<()>,
-    /// Held while a compiler runs, so that only one runs at a time.
+    /// Locked while a compiler runs, so that only one runs at a time.
     compiling: Mutex<()>,
 }
 
@@ -46,7 +46,7 @@ pub struct Outcome {
 pub enum LoadError {
     #[error(transparent)]
     Code(#[from] CodeError),
-    /// The component is made for no world, or for another one.
+    /// The component is made for no world, or for another world than configured.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// A setting does not apply to the component's world.
@@ -65,25 +65,25 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Returns whether the same file would fail in the same way again. A failed start may depend on
-    /// the plugin's directory or on the machine's load, so it is retried.
+    /// Returns whether a retry with the same file would fail with the same error. A failed start
+    /// may depend on the plugin's directory or on the machine's load, so it is retried.
     pub fn is_lasting(&self) -> bool {
         match self {
             LoadError::Code(error) => error.is_lasting(),
-            // A file that appears later has another stamp and is loaded anew.
+            // If the file appears later, its stamp has changed, and so it is loaded.
             LoadError::Link(_) | LoadError::Settings { .. } | LoadError::Missing(_) => true,
             LoadError::Start(_) | LoadError::Thread(_) => false,
         }
     }
 
-    /// Returns whether other plugins have the shared memory that this one needs.
+    /// Returns whether the load failed because other plugins use the shared memory.
     pub fn lacks_shared_memory(&self) -> bool {
         matches!(self, LoadError::Start(Fault::Memory(MemoryBound::Shared)))
     }
 }
 
 impl Loader {
-    /// Makes a loader for the plugins next to a store.
+    /// Creates a loader for the plugins of a store.
     pub fn new(
         config: &PluginsConfig,
         queries: &Queries,
@@ -117,7 +117,7 @@ impl Loader {
         self.cache.keep_only(files);
     }
 
-    /// Returns the machine code of a file. Cached code does not wait for another compilation.
+    /// Returns the machine code of a file. Does not wait for the compiler if the code is cached.
     fn code(&self, path: &Path, cancel: &Cancel) -> Result<Code, CodeError> {
         {
             let _reading = lock(&self.reading);
@@ -126,12 +126,12 @@ impl Loader {
                 return Ok(found);
             }
         }
-        // The bytes are dropped before the wait for the compiler, which may take minutes.
+        // The bytes are dropped while waiting for the compiler, which may take minutes.
         let _compiling = lock(&self.compiling);
         if cancel.is_cancelled() {
             return Err(CodeError::Cancelled);
         }
-        // Read again: the file may have changed during the wait, and its bytes were dropped.
+        // Read again: the bytes were dropped, and the file may have changed during the wait.
         let wasm = read_plugin(path)?;
         self.cache.load(self.runtime.engine(), &wasm, cancel)
     }

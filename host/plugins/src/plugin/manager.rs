@@ -1,4 +1,4 @@
-//! Entry point of all plugins: hands them requests.
+//! Entry point of all plugins: passes requests to them.
 //!
 //! ```text
 //!  directory + configuration ── watch ──▶ load what changed ──▶ the set
@@ -6,9 +6,9 @@
 //!  write ──▶ transforms ──▶ store ──▶ observers        push/NAME ──▶ decoder
 //! ```
 //!
-//! A request uses the set of plugins at its arrival until it ends: a plugin that is replaced
-//! meanwhile finishes its calls. If a file cannot be loaded, the version loaded before stays in
-//! use.
+//! A request uses the set of plugins at its arrival until it ends; so a plugin that is replaced
+//! meanwhile still completes its calls. If a file cannot be loaded, the version loaded before
+//! remains in use.
 
 use super::config::{PluginsConfig, World, is_reserved};
 use super::figures::PluginFigures;
@@ -36,7 +36,7 @@ struct Shared {
     loader: Arc<Loader>,
     set: Arc<LiveSet>,
     events: Sender<Event>,
-    /// Permits of requests that may be transformed or decoded at a time.
+    /// Permits for transforming or decoding a request.
     turns: Arc<Semaphore>,
 }
 
@@ -50,8 +50,8 @@ pub struct PluginReport {
 }
 
 impl Plugins {
-    /// Lists all plugins, loads them on threads of their own, and watches their files from then on.
-    /// Requests that need a plugin are refused until it is loaded.
+    /// Lists all plugins, loads each on its own thread, and then watches their files. Requests that
+    /// need a plugin are refused until it is loaded.
     pub fn open(
         config: PluginsConfig,
         queries: &Queries,
@@ -62,20 +62,20 @@ impl Plugins {
         let watcher = Watcher::new(config, Arc::clone(&loader));
         let events = watcher.sender();
         let set = Arc::new(RwLock::new(Arc::new(watcher.first_set())));
-        // Weak, so that the thread ends once the last handle is dropped.
+        // Weak, so that the thread ends when the last handle is dropped.
         let live = Arc::downgrade(&set);
         let thread = std::thread::Builder::new().name("plugins".into());
         let watching = thread.spawn(move || watcher.run(&live));
         watching.map_err(|error| format!("could not start a thread: {error}"))?;
-        // Calls compute, so more at a time than processors would only take longer each.
+        // Calls compute, so more concurrent calls than processors would only slow each other.
         let turns = Arc::new(Semaphore::new(processors().max(2)));
         Ok(Plugins { shared: Arc::new(Shared { loader, set, events, turns }) })
     }
 
     /// Applies another configuration at the next look at the files, and retries all failed loads.
-    /// The directory and the memory limit stay as they are.
+    /// The directory and the memory limit are not changed.
     pub fn reload(&self, config: &PluginsConfig) {
-        // The receiving thread lives as long as this value.
+        // The receiving thread runs as long as this value exists.
         let _ = self.shared.events.send(Event::Reload(config.clone()));
     }
 
@@ -98,7 +98,7 @@ impl Plugins {
         self.shared.loader.queries.store()
     }
 
-    /// Returns whether a transform or an observer sees writes, or should but is not loaded.
+    /// Returns whether a transform or observer sees writes, or will see them once it is loaded.
     pub fn watch_writes(&self) -> bool {
         let set = self.shared.set();
         !set.transforms.chain.is_empty() || set.observers().next().is_some()
@@ -123,7 +123,7 @@ impl Plugins {
 
     /// Returns the name of the decoder that is configured for a URL path.
     pub fn at_path(&self, path: &str) -> Option<String> {
-        // Checked first, because most requests have such paths, and no decoder may take one.
+        // Checked first: most requests have reserved paths, which no decoder may have.
         if is_reserved(path) {
             return None;
         }
@@ -132,7 +132,7 @@ impl Plugins {
         set.entries.values().find(has_it).map(|entry| entry.wanted.settings.name.clone())
     }
 
-    /// Returns the reason for a missing decoder, if a plugin of this name may become a decoder.
+    /// Returns why a decoder is missing, if a plugin of this name may turn out to be a decoder.
     pub fn lacks_decoder(&self, name: &str) -> Option<&'static str> {
         let set = self.shared.set();
         let entry = set.entries.get(name)?;
@@ -149,7 +149,7 @@ impl Plugins {
         set.loaded().filter(is_decoder).map(|plugin| plugin.settings.name.clone()).collect()
     }
 
-    /// Runs a computation on a thread that may block, once a permit is free.
+    /// Runs a computation on a blocking thread, once a permit is free.
     pub async fn blocking<T: Send + 'static>(
         &self,
         work: impl AsyncFnOnce() -> T + Send + 'static,
@@ -159,14 +159,14 @@ impl Plugins {
         let handle = self.shared.loader.handle.clone();
         let done = tokio::task::spawn_blocking(move || {
             let done = handle.block_on(work());
-            // Held by the work, because a cancelled caller does not stop the thread.
+            // The permit belongs to the work: a cancelled caller does not stop the thread.
             drop(turn);
             done
         });
         done.await.map_err(|error| StoreError::Runtime(format!("a plugin's call: {error}")))
     }
 
-    /// Returns the state of all plugins since the start, including removed ones.
+    /// Returns the state of all plugins loaded since the start, including removed plugins.
     pub fn reports(&self) -> Vec<PluginReport> {
         let set = self.shared.set();
         let report = |(name, world, figures): (String, World, Arc<PluginFigures>)| {

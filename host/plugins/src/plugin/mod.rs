@@ -1,13 +1,13 @@
-//! Plugins: components of third parties next to the store, each in a sandbox of its own.
+//! Plugins: third-party components next to the store, each in its own sandbox.
 //!
 //! Reading order: [`config`] has the settings; `folder` lists the plugins that should be loaded;
-//! `code` and `runtime` make a component runnable; `instance` calls it within its limits; `pool`
+//! `code` and `runtime` make a component runnable; `instance` makes calls within the limits; `pool`
 //! keeps instances and `health` disables a plugin that fails; `batch` converts requests to columns
 //! and back; `transforms`, `observers`, `jobs` and `decoders` are the four worlds; `loading` makes
 //! a plugin from a file, `watch` updates the `set` of plugins when files or settings change, and
-//! `manager` hands requests to plugins.
+//! `manager` passes requests to plugins.
 //!
-//! The store knows nothing of plugins. A build without the feature `plugins` compiles `absent.rs`
+//! The store does not depend on plugins. A build without the feature `plugins` compiles `absent.rs`
 //! in place of this file: the same interface on a type without values.
 
 mod batch;

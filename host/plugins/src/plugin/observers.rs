@@ -1,4 +1,4 @@
-//! Observers: each on a thread of its own, at low priority, behind a bounded queue.
+//! Observers: each has its own thread at low priority, and a bounded queue.
 
 use super::batch::View;
 use super::fault::Fault;
@@ -39,10 +39,10 @@ impl Observer {
         Ok(Observer { plugin, queue, queued_bytes })
     }
 
-    /// Queues a batch if there is room, in number and in bytes: at most the memory of an instance.
+    /// Queues a batch if there is room in number and in bytes (at most an instance's memory).
     pub fn show(&self, batch: Stored) {
         let bytes = batch.body.len();
-        // Added before the check, so that two writers cannot both use the last room.
+        // Added before the check, so that two writers cannot both use the remaining room.
         let waiting = self.queued_bytes.fetch_add(bytes, Relaxed);
         let has_room = waiting + bytes <= self.plugin.settings.limits.memory_bytes_max;
         // Never waits: a slow observer must not delay writes.
@@ -62,7 +62,7 @@ fn observe_all(
     while let Ok(batch) = batches.recv() {
         // `observe` logs and counts failures; no caller waits for the result.
         let _ = runtime.block_on(observe(plugin, &batch));
-        // Only now: the batch occupies memory until the observer has seen it.
+        // Subtracted only now, because the batch uses memory until the observer has seen it.
         queued_bytes.fetch_sub(batch.body.len(), Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! Writes standard output and error of a plugin to the log, within bounds.
+//! Writes standard output and standard error of a plugin to the log, within limits.
 
 use super::text::one_line;
 use async_trait::async_trait;
@@ -11,10 +11,10 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 /// Maximum number of bytes that an instance may print per period; the rest is dropped.
 const BYTES_MAX: usize = 8 * 1024;
 
-/// Minimum length of a period. A new period begins with the first call after it.
+/// Minimum length of a period. A new period starts with the first call after this time.
 const WHILE: Duration = Duration::from_secs(1);
 
-/// Maximum length of a line; longer ones are split.
+/// Maximum length of a line; longer lines are split.
 const LINE_BYTES_MAX: usize = 1024;
 
 /// Output stream of an instance. Clones share the stream and its limit.
@@ -38,7 +38,7 @@ impl PluginOutput {
         PluginOutput { plugin: plugin.into(), state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Begins a call, and a new period if the last one is over.
+    /// Starts a call, and also a new period if the last period is over.
     pub fn begin_call(&self) {
         let mut state = self.lock();
         let now = Instant::now();
@@ -53,7 +53,7 @@ impl PluginOutput {
         let mut state = self.lock();
         for byte in bytes {
             if state.bytes_left == 0 {
-                // Once per period: a message for each dropped byte would be the flood itself.
+                // Logged once per period: a line for each dropped byte would flood the log as well.
                 if !std::mem::replace(&mut state.is_told, true) {
                     let plugin = &*self.plugin;
                     tracing::warn!(
@@ -67,10 +67,10 @@ impl PluginOutput {
             if *byte != b'\n' {
                 state.line.push(*byte);
             }
-            // The bound on a line ends the growth of the buffer without a newline.
+            // A line without a newline is ended here, so that the buffer stays bounded.
             if *byte == b'\n' || state.line.len() >= LINE_BYTES_MAX {
                 let line = std::mem::take(&mut state.line);
-                // Other bytes than UTF-8 and control characters must not reach the log.
+                // Control characters and bytes that are not UTF-8 must not reach the log.
                 let line = one_line(&String::from_utf8_lossy(&line));
                 let line = line.trim_end();
                 if !line.is_empty() {
@@ -93,7 +93,7 @@ impl IsTerminal for PluginOutput {
 
 impl StdoutStream for PluginOutput {
     fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
-        // Only the streams of WASI 0.2 are linked, so nothing uses this one.
+        // Unused, because only the streams of WASI 0.2 are linked.
         Box::new(tokio::io::sink())
     }
 
@@ -104,7 +104,7 @@ impl StdoutStream for PluginOutput {
 
 impl OutputStream for PluginOutput {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        // Never an error, even if bytes are dropped: a failed print ends many programs.
+        // Succeeds even if bytes are dropped, because many programs end when a print fails.
         self.take(&bytes);
         Ok(())
     }

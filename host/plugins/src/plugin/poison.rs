@@ -1,6 +1,6 @@
-//! Bodies on which a decoder fails. A sender that is asked to retry sends the same body first, and
-//! nothing else before that is accepted. A body on which the decoder fails repeatedly is therefore
-//! refused for good.
+//! Bodies on which a decoder fails. A sender that is asked to retry sends the same body again
+//! before all later bodies. A body on which the decoder fails repeatedly is therefore refused
+//! finally.
 
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies::Request;
 use super::fault::Fault;
@@ -9,10 +9,10 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 use tidepool_runtime::MemoryBound;
 
-/// Number of failures after which a body is refused for good.
+/// Number of failures after which a body is refused finally.
 pub const FAILURES_MAX: u32 = 3;
 
-/// Maximum number of remembered bodies; the one that failed longest ago is dropped first.
+/// Maximum number of remembered bodies. The body that failed longest ago is dropped first.
 const BODIES_MAX: usize = 256;
 
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub struct PoisonList {
 }
 
 impl PoisonList {
-    /// Returns the hash of a request: everything that the decoder sees except the time.
+    /// Returns the hash of a request: of everything that the decoder sees except the time.
     pub fn key(&self, request: &Request) -> u64 {
         let Request { content_type, path, query, body, received_ms: _ } = request;
         self.hasher.hash_one((content_type, path, query, body))
@@ -33,7 +33,7 @@ impl PoisonList {
     pub fn failed(&self, key: u64) -> u32 {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let at = failed.iter().position(|(other, _)| *other == key);
-        // Removed and pushed again, which keeps the queue in order of the latest failure.
+        // Removed and pushed again, so that the queue stays in order of the last failure.
         let before = at.and_then(|at| failed.remove(at)).map_or(0, |(_, count)| count);
         if failed.len() >= BODIES_MAX {
             failed.pop_front();
@@ -44,8 +44,8 @@ impl PoisonList {
     }
 }
 
-/// Returns whether the body may be the cause of a fault. A slow call may be faster another time,
-/// and shared memory may become free.
+/// Returns whether the body may have caused a fault. Timeouts and a lack of shared memory depend on
+/// other things than the body.
 pub fn may_be_poison(fault: &Fault) -> bool {
     match fault {
         Fault::Trap(_) | Fault::Memory(MemoryBound::Own) | Fault::Flood(_) | Fault::Invalid(_) => {

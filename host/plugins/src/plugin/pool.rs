@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use tidepool_runtime::MemoryPool;
 use tokio::sync::Semaphore;
 
-/// Fraction of the memory limit beyond which an instance is not kept, like one that leaves cursors
-/// open. Linear memory never shrinks, and a leak must not grow into a fault.
+/// An instance is not reused if its memory is above this fraction of the limit, or if it leaves
+/// cursors open. Linear memory never shrinks, and a leak must not grow until it causes a fault.
 const KEPT_PART: (usize, usize) = (3, 4);
 
 pub struct Plugin {
@@ -37,18 +37,18 @@ pub struct Plugin {
     time: Duration,
 }
 
-/// Parts that a plugin is made from.
+/// Inputs for creating a plugin.
 pub struct Making<'a> {
     pub runtime: &'a PluginRuntime,
     /// Memory pool that all instances share.
     pub memory: &'a Arc<MemoryPool>,
-    /// Surroundings of the instances; only jobs get the store.
+    /// Store, record and permits for the instances. Only jobs get the store.
     pub around: Around,
     pub figures: Arc<PluginFigures>,
 }
 
 impl Plugin {
-    /// Starts a first instance, which shows that the plugin accepts its configuration.
+    /// Starts a first instance, which proves that the plugin accepts its configuration.
     pub async fn load(
         settings: PluginSettings,
         linked: Linked,
@@ -56,13 +56,13 @@ impl Plugin {
     ) -> Result<Plugin, Fault> {
         let world = linked.world();
         let mut around = making.around;
-        // Other worlds have no import that reaches the store; this is a second guard.
+        // A second guard: other worlds have no import that gives access to the store.
         around.queries = around.queries.filter(|_| world == World::Job);
         let mut plugin = Plugin {
             interest: Interest::empty(),
             poison: PoisonList::default(),
             time: settings.time(world),
-            // Runs of a job never overlap.
+            // A job has one instance, so that its runs never overlap.
             slots: Semaphore::new(if world == World::Job { 1 } else { settings.limits.instances }),
             settings,
             world,
@@ -80,8 +80,8 @@ impl Plugin {
         Ok(plugin)
     }
 
-    /// Calls an instance, and waits for a free one no longer than a call may take. Any fault
-    /// counts, and repeated ones disable the plugin for a while.
+    /// Calls an instance, and waits for a free instance for at most the duration of a call. Each
+    /// fault is counted, and repeated faults disable the plugin for a while.
     pub async fn call<T>(
         &self,
         call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
@@ -93,12 +93,12 @@ impl Plugin {
         self.admitted_call(admitted, call).await
     }
 
-    /// Admits a call now. An admitted call must be made or given back.
+    /// Asks for a permission to call. It must be used for a call or given back.
     pub fn admit(&self) -> Option<Admitted> {
         self.health.admit(Instant::now())
     }
 
-    /// Gives back an admission that was not used.
+    /// Gives back a permission that was not used.
     pub fn give_back(&self, admitted: Admitted) {
         self.health.nothing(admitted);
     }
@@ -107,7 +107,7 @@ impl Plugin {
         self.figures.count(Outcome::Skipped, Duration::ZERO);
     }
 
-    /// Calls an instance as [`Plugin::call`] does, for a call that was admitted already.
+    /// Calls an instance as [`Plugin::call`] does, with a permission obtained before.
     pub async fn admitted_call<T>(
         &self,
         admitted: Admitted,
@@ -119,7 +119,7 @@ impl Plugin {
             self.count_skipped();
             return Err(Fault::Skipped("all its instances are in use (limits.instances)"));
         };
-        // The wait for a slot is not part of the call's duration.
+        // Started here, so that the wait for a slot is not part of the call's duration.
         let begun = Instant::now();
         let called = self.called(call).await;
         match &called {
@@ -133,14 +133,14 @@ impl Plugin {
         &self,
         call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        // The guard is dropped here, before the call: a call takes long.
+        // The lock is released before the call, because a call may take long.
         let kept = self.idle().pop();
         let mut instance = match kept {
             Some(instance) => instance,
             None => self.start().await?,
         };
         let called = call(&mut instance, self.time).await;
-        // After a trap or a limit, the instance's memory is in an unknown state.
+        // After a trap or an exceeded limit, the state of the instance is unknown.
         if called.as_ref().err().is_none_or(Fault::spares_instance) {
             self.keep(instance);
         } else {
@@ -175,13 +175,13 @@ impl Plugin {
         }
     }
 
-    /// Drops all instances that no call uses, and so frees their memory.
+    /// Drops all instances that no call is using, to free their memory.
     pub fn drop_idle(&self) {
         let idle = std::mem::take(&mut *self.idle());
         idle.iter().for_each(|instance| self.release_memory(instance));
     }
 
-    /// Subtracts the memory of an instance that is about to be dropped.
+    /// Subtracts the memory of an instance that is being dropped from the figures.
     fn release_memory(&self, instance: &Instance) {
         self.figures.memory_bytes.fetch_sub(instance.noted_bytes() as u64, Relaxed);
     }

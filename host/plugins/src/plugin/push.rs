@@ -3,7 +3,7 @@
 use tidepool_store::{Body, StoreError};
 
 pub struct PushRequest {
-    /// Header `Content-Type`; empty without one.
+    /// Header `Content-Type`; empty if there is none.
     pub content_type: String,
     /// Part of the URL's path after the decoder's name.
     pub path: String,
@@ -18,7 +18,7 @@ pub struct Decoded {
     pub body: Option<Vec<u8>>,
     /// Number of samples and histograms in the body.
     pub rows: u64,
-    /// Number of rows that the decoder did not understand.
+    /// Number of rows that the decoder could not decode.
     pub refused: u64,
     /// Reasons for the first refused rows.
     pub reasons: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Decoded {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Undecoded {
-    /// No decoder has this name; contains the names of the loaded decoders.
+    /// No decoder has this name. Has the names of the loaded decoders.
     #[error("there is no decoder with that name; decoders: {}", .0.join(", "))]
     NoDecoder(Vec<String>),
     /// The decoder refuses the body as malformed.
@@ -35,17 +35,17 @@ pub enum Undecoded {
     /// The decoder refuses this content type.
     #[error("{0}")]
     UnsupportedType(String),
-    /// The decoder serves nothing at this path.
+    /// The decoder has no endpoint at this path.
     #[error("{0}")]
     NotFound(String),
-    /// The decoder failed, which may be different the next time.
+    /// The decoder failed; a retry may succeed.
     #[error("the plugin {plugin} failed: {why}")]
     Failed {
         plugin: String,
         /// Text of the fault, or the reason why the decoder is not loaded.
         why: String,
     },
-    /// The decoder failed on this body too often for another try.
+    /// The decoder failed on this body too often, so that it is not tried again.
     #[error("the plugin {plugin} failed {failures} times on this body, the last time: {why}")]
     Poisonous {
         plugin: String,

@@ -1,8 +1,8 @@
-//! Record of a trial run: appends and webhook requests of the plugin, which are not sent anywhere.
+//! Record of a trial run: appends and webhook requests of the plugin. The latter are not sent.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum size of one record in bytes.
+/// Maximum size of a record in bytes.
 const BYTES_MAX: usize = 256 << 20;
 
 /// Samples and requests that a plugin appended and posted, in order.
@@ -47,7 +47,7 @@ impl Record {
     fn keep(&self, bytes: usize, keep: impl FnOnce(&mut RecordedOutput)) -> Result<(), Full> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.bytes = kept.bytes.saturating_add(bytes);
-        // Counted even if refused: once full, the record accepts nothing that happens to be small.
+        // Counted even if refused, so that a full record does not accept smaller items later.
         if kept.bytes > BYTES_MAX {
             return Err(Full);
         }

@@ -25,7 +25,7 @@ impl Plugins {
             "Plugins that are being compiled or started.",
             self.loading(),
         );
-        // A family without any series would be a line of help alone.
+        // A family without series would only have a help line.
         if reports.is_empty() {
             return;
         }
@@ -72,7 +72,7 @@ fn calls(text: &mut MetricsText, reports: &[PluginReport]) {
     text.counters("tidepool_plugin_calls_total", help, &borrowed(&calls));
 }
 
-/// Returns the labels of a plugin. Plugin names contain nothing that needs escaping.
+/// Returns the labels of a plugin. Plugin names need no escaping.
 fn labels(report: &PluginReport) -> String {
     format!("plugin=\"{}\",world=\"{}\"", report.name, report.world.name())
 }

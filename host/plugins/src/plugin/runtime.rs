@@ -1,5 +1,5 @@
-//! The runtime of all plugins. It has an engine apart from the store's, because it contains a
-//! compiler and its code comes from files.
+//! The runtime of all plugins. Its engine is separate from the store's engine, because it includes
+//! a compiler and its code comes from files.
 
 use super::bindings::{decoder, job, observer, transform};
 use super::config::World;
@@ -14,7 +14,7 @@ pub const EPOCH_TICK: Duration = Duration::from_millis(10);
 /// Maximum stack of WebAssembly code in bytes; deeper calls trap.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// Engine and linkers; each world has a linker with exactly its imports.
+/// Engine and linkers. The linker of each world has only the imports of that world.
 #[derive(Clone)]
 pub struct PluginRuntime {
     engine: Engine,
@@ -51,7 +51,7 @@ pub enum LinkError {
         /// World that the configuration names.
         wanted: &'static str,
     },
-    /// The component needs an import that its world lacks, or its types differ.
+    /// The component needs an import that its world does not have, or types differ.
     #[error("it does not fit the world {world}: {reason}")]
     Unfit {
         world: &'static str,
@@ -60,28 +60,28 @@ pub enum LinkError {
     },
 }
 
-/// Makes an engine with the settings that compiling and running must share.
+/// Creates an engine with the settings that must be the same for compiling and running.
 pub fn engine() -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config.wasm_component_model(true).epoch_interruption(true).max_wasm_stack(STACK_BYTES);
-    // Bytecode positions and unwind tables for debuggers would be an eighth of the machine code.
+    // Address maps and unwind tables, for debuggers only, would be an eighth of the code.
     config.generate_address_map(false).native_unwind_info(false);
     Engine::new(&config)
 }
 
 impl PluginRuntime {
-    /// Makes the engine and its linkers, and starts the thread that advances epochs.
+    /// Creates the engine and its linkers, and starts the thread that advances epochs.
     pub fn new() -> wasmtime::Result<PluginRuntime> {
         let engine = engine()?;
         let mut alone = Linker::<PluginState>::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut alone)?;
-        // Each linker extends the previous one: a world gets no import that is not granted to it.
+        // Each linker extends the linker before it, so a world gets only its own imports.
         let mut with_webhook = alone.clone();
         job::tidepool::plugin::webhook::add_to_linker::<_, HasSelf<_>>(&mut with_webhook, |s| s)?;
         let mut with_store = with_webhook.clone();
         job::tidepool::plugin::store::add_to_linker::<_, HasSelf<_>>(&mut with_store, |s| s)?;
         job::tidepool::plugin::query::add_to_linker::<_, HasSelf<_>>(&mut with_store, |s| s)?;
-        // Weak, so that the thread ends with the last user of the engine.
+        // Weak, so that the thread ends when the engine is no longer used.
         let ticker = engine.weak();
         // An operating-system thread, because a busy async runtime would delay the ticks.
         std::thread::Builder::new().name("plugin-epoch".into()).spawn(move || {
@@ -98,7 +98,7 @@ impl PluginRuntime {
         &self.engine
     }
 
-    /// Links a component for the only world that it may be made for.
+    /// Links a component for its world, which its exports determine.
     pub fn link(&self, component: &Component, wanted: Option<World>) -> Result<Linked, LinkError> {
         let world = self.world_of(component)?;
         if let Some(wanted) = wanted.filter(|wanted| *wanted != world) {
@@ -106,7 +106,7 @@ impl PluginRuntime {
         }
         self.linked(component, world).map_err(|error| {
             let mut reason = format!("{error:#}");
-            // A frequent mistake deserves a hint; wasmtime's message names only the missing import.
+            // Adds a hint for a frequent mistake: wasmtime's message only names the missing import.
             let granted = ["store", "query", "webhook"];
             if granted.iter().any(|name| reason.contains(&format!("tidepool:plugin/{name}"))) {
                 reason.push_str(
@@ -145,7 +145,7 @@ impl PluginRuntime {
             .map(|(name, _)| name.to_owned())
             .collect();
         let is_made_for = |world: &World| {
-            // Any version counts here; linking refuses an incompatible one by name.
+            // The version is ignored here; linking reports an incompatible version.
             let is_it = |name: &String| name.split('@').next() == Some(world.interface());
             exports.iter().any(is_it)
         };

@@ -1,4 +1,4 @@
-//! The set of plugins at one moment, and its chain of transforms.
+//! All plugins at one point in time, and the chain of transforms.
 
 use super::code::Cancel;
 use super::config::{OnFault, PluginSettings, World};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// All plugins at one moment, as requests see them.
+/// All plugins at one point in time. Requests use this value.
 #[derive(Default)]
 pub struct Set {
     pub entries: BTreeMap<String, Entry>,
@@ -20,19 +20,19 @@ pub struct Set {
     pub transforms: Transforms,
 }
 
-/// A plugin that should be loaded, and its present state.
+/// A plugin that should be loaded, and its current state.
 #[derive(Clone)]
 pub struct Entry {
-    /// Settings and file that should be loaded.
+    /// Settings and file from which the plugin should be loaded.
     pub wanted: Wanted,
     pub progress: Progress,
-    /// Reason of the last failed attempt; `None` if it succeeded.
+    /// Reason why the last attempt failed; `None` if it succeeded.
     pub failure: Option<Failure>,
-    /// Version in use, perhaps from an earlier file or with earlier settings.
+    /// Version in use, which may have an older file or older settings.
     pub loaded: Option<Loaded>,
-    /// File of the wanted version's machine code, if it is known.
+    /// File with the machine code of the wanted version, if known.
     pub code: Option<PathBuf>,
-    /// Whether writes wait for a possible transform, which was there at the start.
+    /// Whether writes wait because this plugin, present at the start, may be a transform.
     pub is_awaited: bool,
 }
 
@@ -53,24 +53,24 @@ pub struct Failure {
     pub why: Arc<str>,
     /// Time of the next attempt; `None` if the same file would fail in the same way.
     pub next: Option<Instant>,
-    /// Wait before that attempt, which the next failure doubles.
+    /// Pause before that attempt. The next failure doubles it.
     pub pause: Duration,
 }
 
-/// A plugin that works, with the threads of its world.
+/// A plugin that is in use, with the threads of its world.
 #[derive(Clone)]
 pub struct Loaded {
     pub plugin: Arc<Plugin>,
     /// Queue of the plugin, if it is an observer.
     pub observer: Option<Arc<Observer>>,
-    /// Thread of the plugin, if it is a job; runs until this is dropped.
+    /// Thread of the plugin, if it is a job. It runs until this value is dropped.
     pub _job: Option<Arc<Job>>,
     /// File of its machine code in the cache.
     pub code: PathBuf,
 }
 
 impl Set {
-    /// Makes a set, with the transforms in the order of their settings.
+    /// Creates a set, with the transforms in the configured order.
     pub fn of(entries: BTreeMap<String, Entry>) -> Set {
         let mut chain: Vec<(i32, &str, Link)> = Vec::new();
         for (name, entry) in &entries {
@@ -87,7 +87,7 @@ impl Set {
         self.entries.values().filter_map(|entry| Some(&entry.loaded.as_ref()?.plugin))
     }
 
-    /// Returns the plugin of a name, if it works.
+    /// Returns the plugin of a name, if it is loaded.
     pub fn plugin(&self, name: &str) -> Option<&Arc<Plugin>> {
         self.entries.get(name)?.loaded.as_ref().map(|loaded| &loaded.plugin)
     }
@@ -98,12 +98,12 @@ impl Set {
 }
 
 impl Entry {
-    /// Returns whether the plugin is of this world, or may be while that is unknown.
+    /// Returns whether the plugin is of this world, or may be while its world is not known.
     pub fn may_be(&self, world: World) -> bool {
         match (&self.loaded, &self.wanted.settings) {
             (Some(loaded), _) => loaded.plugin.world == world,
             (None, PluginSettings { world: Some(said), .. }) => *said == world,
-            // Only decoders have paths, so a plugin with paths is no candidate for another world.
+            // Only decoders have paths, so a plugin with paths must be a decoder.
             (None, PluginSettings { paths, .. }) => world == World::Decoder || paths.is_empty(),
         }
     }
@@ -113,13 +113,13 @@ impl Entry {
         !matches!(self.progress, Progress::Done) && self.failure.is_none()
     }
 
-    /// Returns the place among the transforms. Writes wait for a transform that was there at the
-    /// start: for a limited time, or without limit if nothing may be stored without it.
+    /// Returns the entry in the chain of transforms. Writes wait for a transform that was present
+    /// at the start: for a limited time, or without limit if `on-fault` is `reject`.
     fn link(&self) -> Option<Link> {
         if !self.may_be(World::Transform) {
             return None;
         }
-        // A loaded version serves even while its replacement is loaded or has failed.
+        // A loaded version is used even while its replacement is being loaded or has failed.
         if let Some(Loaded { plugin, .. }) = &self.loaded {
             return Some(Link::Loaded(Arc::clone(plugin)));
         }

@@ -1,4 +1,4 @@
-//! Host-side state of one instance, and its grants.
+//! Host-side state of one instance, and what it is granted.
 
 use super::config::PluginSettings;
 use super::fault::Fault;
@@ -18,18 +18,18 @@ use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 /// Path at which a plugin sees its granted directory.
 const DIRECTORY: &str = "/data";
 
-/// Maximum number of an instance's files, streams and the like; all share one descriptor limit.
+/// Maximum number of files, streams and other resources of an instance.
 const RESOURCES_MAX: usize = 256;
 
-/// Maximum number of a job's open cursors, each of which is a read with an instance of its own.
+/// Maximum number of open cursors of a job. Each is a read with its own engine instance.
 pub const CURSORS_MAX: usize = 4;
 
-/// Surroundings of an instance: store, record and permits.
+/// Resources outside of the sandbox that an instance may use: store, record and permits.
 #[derive(Clone)]
 pub struct Around {
-    /// Queries and their store; only for jobs.
+    /// Queries of the store, and thereby the store. `None` except for jobs.
     pub queries: Option<Queries>,
-    /// Permits of a job's cursors, so that these take none from other reads.
+    /// Permits for a job's cursors, so that they do not use the permits of other reads.
     pub cursors: Arc<Semaphore>,
     /// Record of a trial run: copies of appends, and posts, which are not sent.
     pub record: Option<Arc<Record>>,
@@ -49,9 +49,9 @@ pub struct PluginState {
     /// Prefixes of URLs that the plugin may post to.
     pub(super) webhooks: Vec<String>,
     pub(super) around: Around,
-    /// Cursors that were opened and not dropped.
+    /// Cursors that were opened and not closed yet.
     pub(super) open_cursors: BTreeSet<u32>,
-    /// Whether any call has left cursors open.
+    /// Whether a call has ever left cursors open.
     pub(super) has_leaked: bool,
     /// Maximum size of one batch in columns, in bytes.
     pub(super) columns_bytes_max: usize,
@@ -61,7 +61,7 @@ pub struct PluginState {
 }
 
 impl PluginState {
-    /// Opens the granted directory; fails if that is impossible.
+    /// Creates the state, and opens the granted directory. Fails if it cannot be opened.
     pub fn new(
         settings: &PluginSettings,
         pool: &Arc<MemoryPool>,
@@ -69,7 +69,7 @@ impl PluginState {
     ) -> Result<PluginState, Fault> {
         let words = PluginOutput::of(&settings.name);
         let mut wasi = WasiCtx::builder();
-        // No network: TCP and UDP are refused, and posts to webhooks go through the host.
+        // No network access: posts to webhooks are sent by the host.
         wasi.stdout(words.clone()).stderr(words.clone()).allow_tcp(false).allow_udp(false);
         let grants = &settings.grants;
         if let Some(directory) = &grants.directory {
@@ -101,8 +101,8 @@ impl PluginState {
 }
 
 impl PluginState {
-    /// Closes cursors that a call has left open. A leaked cursor must not occupy a reader, nor keep
-    /// the head from freeing memory.
+    /// Closes cursors that a call has left open, since a leaked cursor would occupy a reader and
+    /// keep the head from freeing memory.
     pub fn end_cursors(&mut self) {
         let open = std::mem::take(&mut self.open_cursors);
         for cursor in &open {
@@ -119,7 +119,7 @@ impl WasiView for PluginState {
     }
 }
 
-/// Returns the maximum size of a batch, which leaves an instance the other half for its own work.
+/// Returns the maximum size of a batch: half of the memory, the rest is for the plugin's work.
 pub fn columns_bytes_max(settings: &PluginSettings) -> usize {
     settings.limits.memory_bytes_max / 2
 }

@@ -17,16 +17,16 @@ use tidepool_store::{BodyRoom, ReadFormat, ReadPart, ReadQuery, StoreError};
 use tokio::sync::mpsc::Receiver;
 use wasmtime::component::Resource;
 
-/// An open answer that a job reads part by part.
+/// An open answer, which a job reads part by part.
 pub struct JobCursor {
     parts: Parts,
-    /// Bytes of a series that has not arrived completely.
+    /// The beginning of a series whose rest has not arrived yet.
     pending: Vec<u8>,
-    /// Annotations of a query, known once its answer has ended.
+    /// Annotations of a query, which are complete at the end of the answer.
     annotations: Vec<Annotation>,
 }
 
-/// Source of an answer. Both variants give series of a `prometheus.QueryResult`.
+/// Source of an answer. The bytes of both variants are series of a `prometheus.QueryResult`.
 enum Parts {
     Read(Receiver<Result<ReadPart, StoreError>>),
     Query(Receiver<Result<QueryPart, StoreError>>),
@@ -45,7 +45,7 @@ impl Host for PluginState {
         }
         let matchers = matchers.into_iter().map(matcher).collect();
         let query = ReadQuery { matchers, range: TimeRange { start_ms, end_ms } };
-        // Slots of the job itself: its reads must not use up `--read-concurrency`.
+        // The job has its own permits, so that its reads do not use up `--read-concurrency`.
         let slots = &self.around.cursors;
         let store = queries.store();
         match store.read_beside(slots, vec![query], ReadFormat::TIME_SERIES, Vec::new()).await {
@@ -56,7 +56,7 @@ impl Host for PluginState {
 
     async fn append(&mut self, batch: Batch) -> wasmtime::Result<Result<Appended, Refused>> {
         let Some(queries) = self.queries()? else { return Ok(Err(no_store())) };
-        // Checked first, so that invalid columns are an error even without rows.
+        // Checked first, so that invalid columns are an error even if there are no rows.
         let body = match write(&batch) {
             Ok(body) => body,
             Err(invalid) => return Ok(Err(Refused::Invalid(invalid.to_string()))),
@@ -64,13 +64,13 @@ impl Host for PluginState {
         if batch.rows() == 0 {
             return Ok(Ok(Appended { written: 0, refused: 0, reasons: Vec::new() }));
         }
-        // A trial run keeps a copy; the append itself goes to the temporary store.
+        // A trial run records a copy, and appends to its temporary store.
         if let Some(record) = &self.around.record
             && record.appended(&body).is_err()
         {
             return Ok(Err(Refused::LimitExceeded("a trial run keeps no more output".to_owned())));
         }
-        // To the store alone: through transforms and observers, appends could form a loop.
+        // Appended without transforms and observers, with which appends could form a loop.
         let appended = queries.store().append(RemoteWriteVersion::V2, body, BodyRoom::none()).await;
         Ok(match appended {
             Err(error) => Err(refused(&error)),
@@ -119,12 +119,12 @@ impl PluginState {
             format: ResultFormat::Protobuf,
             lookback: None,
             series_max: 0,
-            // A query must not outlive the call; beyond the deadline no one reads its answer.
+            // The query ends at the deadline of the call, after which its answer is not read.
             timeout: Some(self.deadline.saturating_duration_since(Instant::now())),
             per_step: false,
             is_fresh: false,
         };
-        // Waits for the first part, so that an error of the query becomes the error of this call.
+        // Waits for the first part, so that this call returns an error of the query.
         let begun = match queries.query(expression).await {
             Ok(mut parts) => parts.recv().await.map(|first| first.map(|first| (first, parts))),
             Err(error) => Some(Err(error)),
@@ -141,17 +141,17 @@ impl PluginState {
         }
     }
 
-    /// Returns the queries and their store, if the call still has time.
+    /// Returns the queries of the store. Traps if the deadline of the call has passed.
     fn queries(&self) -> wasmtime::Result<Option<Queries>> {
         self.check_time()?;
         Ok(self.around.queries.clone())
     }
 
-    /// Ends a call after its deadline, whatever it would do with further answers.
+    /// Traps if the deadline of the call has passed.
     fn check_time(&self) -> wasmtime::Result<()> {
         match Instant::now() < self.deadline {
             true => Ok(()),
-            // Host calls run no WebAssembly, so the epoch cannot end them.
+            // Host calls run no WebAssembly, so an epoch cannot end them.
             false => Err(wasmtime::Trap::Interrupt.into()),
         }
     }
@@ -168,14 +168,14 @@ impl PluginState {
     fn open_cursor(&mut self, parts: Parts) -> wasmtime::Result<Resource<JobCursor>> {
         let cursor =
             self.table.push(JobCursor { parts, pending: Vec::new(), annotations: Vec::new() })?;
-        // After the push, which fails at the limit of resources.
+        // Inserted after the push, which fails at the limit of resources.
         self.open_cursors.insert(cursor.rep());
         Ok(cursor)
     }
 }
 
 impl Parts {
-    /// Returns the next bytes, or `None` at the end, when the annotations are complete.
+    /// Returns the next bytes; `None` at the end, after which the annotations are complete.
     async fn next(&mut self, annotations: &mut Vec<Annotation>) -> Result<Option<Bytes>, Refused> {
         match self {
             Parts::Read(parts) => match parts.recv().await.ok_or_else(cut_short)? {
@@ -208,7 +208,7 @@ impl HostCursor for PluginState {
             )));
         }
         let next = self.table.get_mut(&cursor)?.next(bytes_max).await;
-        // The read may have taken the rest of the time.
+        // The deadline may have passed during the read.
         self.check_time()?;
         Ok(next)
     }
@@ -224,7 +224,7 @@ impl HostCursor for PluginState {
     }
 
     async fn drop(&mut self, cursor: Resource<JobCursor>) -> wasmtime::Result<()> {
-        // A cursor that its call left open was removed at the end of the call.
+        // If the cursor was left open by its call, it was removed when the call ended.
         if self.open_cursors.remove(&cursor.rep()) {
             self.table.delete(cursor)?;
         }
@@ -238,15 +238,15 @@ impl JobCursor {
             let next = self.parts.next(&mut self.annotations).await?;
             let Some(bytes) = next else { return Ok(None) };
             self.pending.extend_from_slice(&bytes);
-            // Parts are cut by size, not by series; a batch needs whole series.
+            // Parts are cut by size and may split a series, but a batch needs complete series.
             let whole = whole_fields(&self.pending);
-            // Bounded: a series may be longer than the instance has memory for.
+            // Limited, because a series may be larger than the instance's memory.
             if whole == 0 && self.pending.len() > bytes_max {
                 let what = format!("a series takes more than {bytes_max} bytes (limits.memory)");
                 return Err(Refused::LimitExceeded(what));
             }
             if whole > 0 {
-                // The series of an answer have the form of a 1.0 request: field 1 in both.
+                // Series of an answer are encoded like those of a 1.0 request, as field 1.
                 // Histograms have the same fields in 1.0 and 2.0.
                 let series = self.pending.get(..whole).unwrap_or_default();
                 let view = View::of(RemoteWriteVersion::V1, series, Interest::all(), bytes_max);

@@ -3,8 +3,8 @@
 /// Maximum length of a plugin's text in a log line or a response, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// Returns a text cut to the maximum length, on one line: a plugin must neither fill the log nor
-/// write lines that look like those of others.
+/// Returns a text cut to the maximum length, on one line: a plugin must neither flood the log nor
+/// write lines that look like the server's.
 pub fn bounded(text: &str) -> String {
     let end = text.floor_char_boundary(TEXT_BYTES_MAX);
     let (kept, rest) = text.split_at(end);

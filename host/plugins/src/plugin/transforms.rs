@@ -1,4 +1,4 @@
-//! The chain of transforms, applied to a request in the order of their settings.
+//! The chain of transforms, which are applied to a request in the configured order.
 
 use super::batch::{Interest, View, ViewError, edited, write};
 use super::bindings::transform::exports::tidepool::plugin::transform_batches::Verdict;
@@ -21,28 +21,28 @@ pub struct Request {
 
 /// Result of the transforms for a request.
 pub struct Transformed {
-    /// Requests to store, one after the other; empty if everything was dropped.
+    /// Requests to store, one after the other. Empty if everything was dropped.
     pub requests: Vec<Request>,
-    /// Rows that the sender sent; `None` if no transform saw the request.
+    /// Counts of the rows that were sent; `None` if no transform saw the request.
     sent: Option<WriteOutcome>,
 }
 
 #[derive(Clone, Default)]
 pub struct Transforms {
-    /// Loaded transforms, and placeholders for those that should be loaded and are not.
+    /// Loaded transforms, and placeholders for transforms that should be loaded.
     pub chain: Vec<Link>,
 }
 
 #[derive(Clone)]
 pub enum Link {
     Loaded(Arc<Plugin>),
-    /// A transform that could not be loaded, and without which nothing is stored.
+    /// A transform that could not be loaded, although `on-fault` is `reject`. Writes are refused.
     Missing(Arc<str>),
-    /// A transform that is being loaded, and without which nothing is stored until then.
+    /// A transform that is being loaded. Writes are refused until then.
     Loading(Arc<str>),
 }
 
-/// A request in the chain. Its columns are kept until a plugin changes the request.
+/// A request in the chain. Its columns are reused until a plugin changes the request.
 struct Step {
     request: Request,
     view: Option<View>,
@@ -54,14 +54,14 @@ enum Next {
 }
 
 impl Transforms {
-    /// Returns whether no transform applies to a request at the moment, so that it can be stored
-    /// unchanged. Must be called in the async runtime.
+    /// Returns whether no transform applies to a request now, so that it can be stored unchanged.
+    /// Must be called in the async runtime.
     pub fn pass_by(&self, request: &Request) -> bool {
         let pass = |link: &Link| matches!(link, Link::Loaded(plugin) if passes_by(plugin));
         if !self.chain.iter().all(pass) {
             return false;
         }
-        // Only after all were asked, else a transform could be counted or tested twice.
+        // In a second loop, or a transform could be counted or tested twice.
         for plugin in self.loaded() {
             request.pass_by(plugin);
         }
@@ -74,7 +74,7 @@ impl Transforms {
         let Request { version, body } = &request;
         let view = match View::of(*version, body, interest, bytes_max) {
             Ok(view) => view,
-            // No transform has room for it, and none is required.
+            // No transform has enough memory for the columns, and none is required.
             Err(ViewError::TooLarge(_)) if !self.loaded().any(|plugin| rejects(plugin)) => {
                 self.loaded().for_each(|plugin| plugin.count_skipped());
                 return Ok(Transformed::untouched(request));
@@ -83,7 +83,7 @@ impl Transforms {
         };
         let sent = Some(view.as_outcome());
         let sent_bytes = view.bytes;
-        // A transform can turn one request into two: the edited body and an added batch.
+        // A transform can return two requests: the edited body and an added batch.
         let mut steps = vec![Step { request, view: Some(view) }];
         for plugin in self.loaded() {
             let mut next = Vec::with_capacity(steps.len());
@@ -103,7 +103,7 @@ impl Transforms {
                 }
                 match step.judged_by(plugin).await {
                     Ok(Next::Unchanged) => next.push(step),
-                    // Columns of the new body are made only if a later transform needs them.
+                    // Columns of the new body are made later, if another transform needs them.
                     Ok(Next::Replaced(requests)) => {
                         let steps = requests.into_iter().map(|r| Step { request: r, view: None });
                         next.extend(steps);
@@ -118,7 +118,7 @@ impl Transforms {
         Ok(Transformed { requests, sent })
     }
 
-    /// Refuses a request while a transform is missing that nothing may be stored without.
+    /// Refuses a request while a transform with `on-fault: reject` is not loaded.
     fn check_complete(&self) -> Result<(), StoreError> {
         for link in &self.chain {
             match link {
@@ -139,7 +139,7 @@ impl Transforms {
         })
     }
 
-    /// Returns the columns that any transform wants, and the largest size that any accepts.
+    /// Returns the columns that any transform wants, and the largest size accepted by any.
     fn wanted(&self) -> (Interest, usize) {
         let mut wanted = (Interest::empty(), 0);
         for plugin in self.loaded() {
@@ -151,8 +151,8 @@ impl Transforms {
 }
 
 impl Request {
-    /// Skips a disabled plugin that batches may be stored without, so that no write waits for it. A
-    /// copy of the batch tests whether the plugin works again.
+    /// Skips a disabled plugin that is not required, so that no write waits for it. A copy of the
+    /// batch tests whether the plugin works again.
     fn pass_by(&self, plugin: &Arc<Plugin>) {
         plugin.count_skipped();
         if let Some(admitted) = plugin.admit() {
@@ -163,7 +163,7 @@ impl Request {
 }
 
 impl Step {
-    /// Makes the columns if they are missing, and returns whether the plugin has room for them.
+    /// Creates the columns if they are missing; returns whether they fit into the plugin's memory.
     fn fits(
         &mut self,
         plugin: &Plugin,
@@ -174,7 +174,7 @@ impl Step {
             let Request { version, body } = &self.request;
             match View::of(*version, body, interest, bytes_max) {
                 Ok(view) => self.view = Some(view),
-                // Only another plugin can have made the request that large.
+                // The request as sent fitted, so another plugin has made it too large.
                 Err(ViewError::TooLarge(_)) => return Ok(false),
                 Err(error) => return Err(invalid(error)),
             }
@@ -188,7 +188,7 @@ impl Step {
         let figures = &plugin.figures;
         let rows = view.samples + view.histograms;
         figures.rows_in.fetch_add(rows, Relaxed);
-        // One view serves all transforms; each sees only the columns that it asked for.
+        // All transforms use the same view; each sees only the columns that it asked for.
         let hidden = view.batch.hide_all_but(plugin.interest);
         let next = plugin
             .call(async |instance, time| {
@@ -196,11 +196,11 @@ impl Step {
                 next(request, view, verdict)
             })
             .await;
-        // Also after a fault: the next transform needs all columns.
+        // Done even after a fault, because the next transform may need all columns.
         view.batch.show(hidden);
         let (next, rows_out) = match next {
             Ok((next, rows_gone)) => (Ok(next), rows.saturating_add_signed(-rows_gone)),
-            // A passed batch leaves the transform with all rows, a rejected one with none.
+            // After a fault, a passed batch keeps all rows, and a rejected batch loses all.
             Err(fault) => (Err(fault), if rejects(plugin) { 0 } else { rows }),
         };
         figures.rows_out.fetch_add(rows_out, Relaxed);
@@ -213,7 +213,7 @@ fn passes_by(plugin: &Plugin) -> bool {
     !rejects(plugin) && plugin.is_disabled()
 }
 
-/// Calls a plugin with a copy of a batch at low priority. Only its health matters, not the result.
+/// Calls a plugin with a copy of a batch at low priority. The result affects only its health.
 fn try_beside(plugin: Arc<Plugin>, admitted: Admitted, request: Request) {
     let runtime = Handle::current();
     let tried = Arc::clone(&plugin);
@@ -221,7 +221,7 @@ fn try_beside(plugin: Arc<Plugin>, admitted: Admitted, request: Request) {
         let bytes_max = columns_bytes_max(&plugin.settings);
         let view = View::of(request.version, &request.body, plugin.interest, bytes_max);
         match view {
-            // `admitted_call` counts the result and any fault; the result itself is of no use.
+            // `admitted_call` counts the result and any fault. The result itself is not used.
             Ok(view) => drop(
                 plugin
                     .admitted_call(admitted, async |instance, time| {
@@ -230,12 +230,12 @@ fn try_beside(plugin: Arc<Plugin>, admitted: Admitted, request: Request) {
                     })
                     .await,
             ),
-            // A body without columns says nothing of the plugin's health.
+            // The plugin was not called, so its health is not affected.
             Err(_) => plugin.give_back(admitted),
         }
     };
     let thread = std::thread::Builder::new().name("plugin-try".into());
-    // A thread of its own: the test may take as long as a call, and must not delay writes.
+    // A separate thread, because the test may take as long as a call and must not delay writes.
     let begun = thread.spawn(move || {
         lower_priority();
         runtime.block_on(work);
@@ -250,7 +250,7 @@ fn rejects(plugin: &Plugin) -> bool {
     plugin.settings.on_fault == OnFault::Reject
 }
 
-/// Applies a verdict, and returns the number of removed rows, which is negative if rows were added.
+/// Applies a verdict. Returns the number of removed rows, negative if rows were added.
 fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64), Fault> {
     let of_batch = |batch| -> Result<Request, Fault> {
         Ok(Request { version: RemoteWriteVersion::V2, body: write(batch)?.into() })
@@ -259,7 +259,7 @@ fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64),
         Verdict::Unchanged => Ok((Next::Unchanged, 0)),
         Verdict::Replaced(batch) => {
             let rows_gone = (view.samples + view.histograms) as i64 - batch.rows() as i64;
-            // A batch without rows drops the request: nothing is left to store.
+            // A batch without rows means that the request is dropped.
             let made = match batch.rows() {
                 0 => Vec::new(),
                 _ => vec![of_batch(&batch)?],
@@ -273,7 +273,7 @@ fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64),
                 made.push(Request { version: request.version, body: edited.body.into() });
             }
             let mut rows_gone = edited.dropped_rows as i64;
-            // A request of its own: the batch becomes 2.0, while the edited body keeps its version.
+            // A separate request: the batch is encoded as 2.0, while the body keeps its version.
             if let Some(batch) = edit.added.filter(|batch| batch.rows() > 0) {
                 rows_gone -= batch.rows() as i64;
                 made.push(of_batch(&batch)?);
@@ -284,7 +284,7 @@ fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64),
 }
 
 impl View {
-    /// Returns the response to the sender if everything is stored.
+    /// Returns the outcome for the sender if everything is stored.
     fn as_outcome(&self) -> WriteOutcome {
         WriteOutcome {
             samples_written: self.samples,
@@ -300,10 +300,10 @@ impl Transformed {
         Transformed { requests: vec![request], sent: None }
     }
 
-    /// Returns the response to the sender. It counts the rows that were sent: a row that a
-    /// transform dropped was accepted and is no failure.
+    /// Returns the outcome for the sender. It counts the rows as sent, because a row that a
+    /// transform dropped was accepted and is not a failure.
     pub fn outcome(self, stored: WriteOutcome) -> WriteOutcome {
-        // With refusals, the store's counts are the only true ones.
+        // If rows were refused, only the store's counts are correct.
         self.sent.filter(|_| stored.refused == 0).unwrap_or(stored)
     }
 }
@@ -312,8 +312,8 @@ fn invalid(error: ViewError) -> StoreError {
     StoreError::Refused(Error::Invalid(error.to_string()))
 }
 
-/// Returns the error of a request that a required plugin has no room for. If the sent request is
-/// small enough, other plugins made it too large, and the sender is not at fault.
+/// Returns the error for a request that does not fit into the memory of a required plugin. If the
+/// request as sent fits, other plugins made it too large, and the error is not the sender's.
 fn too_large(plugin: &Plugin, sent_bytes: usize) -> StoreError {
     let bytes_max = columns_bytes_max(&plugin.settings);
     if sent_bytes > bytes_max {

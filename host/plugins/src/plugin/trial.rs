@@ -1,4 +1,4 @@
-//! A plugin without a server, for checks and trial runs on given samples.
+//! Runs a plugin without a server, for checks and for trials with given samples.
 
 use super::batch::{Interest, View};
 use super::code::{CodeError, check_component};
@@ -39,7 +39,7 @@ pub enum TrialError {
     /// The file is not a component, or cannot be compiled.
     #[error(transparent)]
     Code(#[from] CodeError),
-    /// The component is made for no world, or for another one.
+    /// The component is made for no world, or for another world than configured.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The plugin does not start, or a call fails.
@@ -51,7 +51,7 @@ pub enum TrialError {
     /// The given samples are invalid.
     #[error(transparent)]
     Samples(StoreError),
-    /// The decoder does not decode the body.
+    /// The decoder could not decode the body.
     #[error(transparent)]
     Undecoded(#[from] Undecoded),
     #[error("{0:#}")]
@@ -73,11 +73,11 @@ impl TrialPlugin {
         self.linked.world()
     }
 
-    /// Starts the plugin. A fault of a transform fails the trial; a job works on these `queries`.
+    /// Starts the plugin. A fault of a transform fails the trial. `queries` are for jobs.
     pub fn start(self, queries: Option<Queries>) -> BoxFuture<'static, Result<Trial, TrialError>> {
         Box::pin(async move {
             let TrialPlugin { runtime, linked, mut settings } = self;
-            // With `pass`, a fault would look like a transform that changes nothing.
+            // With `pass`, a fault could not be distinguished from an unchanged batch.
             settings.on_fault = OnFault::Reject;
             let memory = MemoryPool::new(settings.limits.memory_bytes_max);
             let record = Arc::<Record>::default();
@@ -144,7 +144,7 @@ impl Trial {
         })
     }
 
-    /// Runs a job once with this scheduled time.
+    /// Runs a job once, with the given scheduled time.
     pub fn run_job(&self, scheduled_ms: i64) -> BoxFuture<'_, Result<(), TrialError>> {
         Box::pin(async move {
             let run =
@@ -153,7 +153,7 @@ impl Trial {
         })
     }
 
-    /// Returns the appended samples and posted requests since the last call.
+    /// Returns the samples appended and the requests posted since the last call.
     pub fn kept(&self) -> RecordedOutput {
         self.record.take()
     }

@@ -1,4 +1,4 @@
-//! A temporary store for trial runs of jobs. Its directory is removed afterwards.
+//! A temporary store for trial runs of jobs. Its directory is removed at the end.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct TrialStore {
     threads: StoreThreads,
 }
 
-/// A directory that is removed when this is dropped.
+/// A directory that is removed when this value is dropped.
 struct Directory(PathBuf);
 
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum TrialStoreError {
 }
 
 impl TrialStore {
-    /// Starts an empty store, with the configuration for its directory and its queries.
+    /// Starts an empty store. `config` returns the configuration for the store's directory.
     pub async fn open(
         config: impl FnOnce(&Path) -> Result<(StoreConfig, QueryConfig), String>,
     ) -> Result<TrialStore, TrialStoreError> {
@@ -42,12 +42,12 @@ impl TrialStore {
         let directory = parent.join(format!("tidepool-plugin-{}", ulid::Ulid::generate()));
         std::fs::create_dir(&directory)
             .map_err(|source| TrialStoreError::Directory { directory: parent, source })?;
-        // From here on, every error removes the directory.
+        // From here on, the directory is removed on every error.
         let directory = Directory(directory);
         let (config, of_queries) = config(&directory.0).map_err(TrialStoreError::Config)?;
         let (store, mut threads) = Store::open(config)?;
         let queries = Queries::open(&store, of_queries);
-        // A job must not meet a store that is still starting and refuses its calls.
+        // A store that is still starting would refuse the calls of a job.
         while !store.is_ready() {
             if let Ok(error) = threads.failed.try_recv() {
                 return Err(error.into());
@@ -57,7 +57,7 @@ impl TrialStore {
         Ok(TrialStore { directory, queries, threads })
     }
 
-    /// Returns the queries, which include the store.
+    /// Returns the queries of the store, and thereby the store.
     pub fn handle(&self) -> Queries {
         self.queries.clone()
     }
@@ -81,7 +81,7 @@ impl TrialStore {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // A directory that cannot be removed stays among temporary files.
+        // If it cannot be removed, it remains among the temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -6,8 +6,8 @@
 //!                                        └── failed: again after 1 s … 5 min ◀────┘
 //! ```
 //!
-//! One thread owns the entries and does nothing that takes time. A loaded version replaces the
-//! previous one as a whole. A failed load changes nothing, unless the file no longer exists.
+//! One thread owns the entries and does nothing that takes long. A loaded version replaces the
+//! previous version completely. A failed load changes nothing, unless the file no longer exists.
 
 use super::code::Cancel;
 use super::config::{OnFault, PluginsConfig, World};
@@ -26,43 +26,43 @@ use tidepool_lifecycle::priority::lower_priority;
 /// Interval at which files are checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// First and longest wait after a load that failed for a passing reason; it doubles each time.
+/// Pause after a load that failed for a temporary reason. It doubles up to `PAUSE_MAX`.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
-/// Longest wait of writes at the start for transforms that they may be stored without. Senders
-/// retry, while a series stored before a transform keeps its old labels.
+/// Maximum time for which writes wait at the start for transforms that are not required. Senders
+/// retry, but a series stored before its transform is loaded keeps its old labels.
 const START_WAIT: Duration = Duration::from_secs(60);
 
 pub enum Event {
     Reload(PluginsConfig),
-    /// A load has ended, successfully or not.
+    /// A load has ended, with or without success.
     Loaded(Box<Outcome>),
 }
 
-/// The present set of plugins, which requests read.
+/// The current set of plugins, which requests read.
 pub type LiveSet = RwLock<Arc<Set>>;
 
-/// Owner of the wanted plugins and of their states.
+/// Owns the list of plugins that should be loaded, and their states.
 pub struct Watcher {
     config: PluginsConfig,
     loader: Arc<Loader>,
     entries: BTreeMap<String, Entry>,
     events: (Sender<Event>, Receiver<Event>),
-    /// Last problem with the directory, so that it is logged once.
+    /// The last problem with the directory, kept so that a lasting problem is logged once.
     directory_problem: Option<String>,
-    /// Number of running loads, including those whose result is no longer wanted.
+    /// Number of running loads, including loads whose result is no longer wanted.
     running: usize,
     /// Whether the cache may contain machine code that is no longer needed.
     is_cluttered: bool,
-    /// End of the time for which writes wait for transforms that were there at the start.
+    /// Time until which writes wait for transforms that were present at the start.
     awaits_until: Option<Instant>,
-    /// Whether requests do not see the latest changes yet.
+    /// Whether there are changes that are not published to requests yet.
     has_changed: bool,
 }
 
 impl Watcher {
-    /// Checks the files for the first time. All plugins found are to be loaded.
+    /// Checks the files for the first time. All plugins found will be loaded.
     pub fn new(config: PluginsConfig, loader: Arc<Loader>) -> Watcher {
         let mut watcher = Watcher {
             config,
@@ -78,7 +78,7 @@ impl Watcher {
         watcher.look();
         for entry in watcher.entries.values_mut() {
             entry.is_awaited = true;
-            // Files are complete at the start, so there is no writer to wait for.
+            // At the start, files are assumed to be complete.
             if matches!(entry.progress, Progress::Settling) {
                 entry.progress = Progress::Due;
             }
@@ -97,7 +97,7 @@ impl Watcher {
 
     /// Runs until the set is no longer in use.
     pub fn run(mut self, live: &Weak<LiveSet>) {
-        // The priority of reads: loading must not delay writes.
+        // Low priority, like that of reads: loading must not delay writes.
         lower_priority();
         self.start_due();
         loop {
@@ -112,7 +112,7 @@ impl Watcher {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             let Some(live) = live.upgrade() else {
-                // Running compilers are stopped, because nothing will use their results.
+                // Running compilers are stopped, because their results will not be used.
                 self.entries.values().for_each(Entry::cancel);
                 return;
             };
@@ -123,7 +123,7 @@ impl Watcher {
         }
     }
 
-    /// Compares the files with the entries.
+    /// Updates the entries from the directory and the configuration.
     fn look(&mut self) {
         let wanted = match wanted(&self.config) {
             Ok(wanted) => {
@@ -134,7 +134,7 @@ impl Watcher {
             }
             Err(error) => {
                 self.tell_directory_problem(&error);
-                // Loaded plugins stay, and new settings in the configuration apply.
+                // Loaded plugins are kept, and new settings in the configuration are applied.
                 let mut wanted = configured(&self.config);
                 for (name, entry) in &self.entries {
                     match wanted.get_mut(name) {
@@ -160,7 +160,7 @@ impl Watcher {
         }
         for (name, wanted) in wanted {
             match self.entries.get_mut(&name) {
-                // Unchanged for one interval: a file that was being copied is complete now.
+                // The file did not change for an interval, so a copy in progress is complete now.
                 Some(entry) if entry.wanted == wanted => entry.look_again(),
                 Some(entry) => {
                     entry.change(wanted);
@@ -192,7 +192,7 @@ impl Watcher {
             .map(|(name, entry)| (name.clone(), entry.wanted.clone()))
             .collect();
         for (name, wanted) in due {
-            // A missing file needs no thread to find out.
+            // A missing file fails without a thread.
             if wanted.stamp.is_none() {
                 let error = LoadError::Missing(wanted.path.clone());
                 self.fail(&name, &error);
@@ -219,15 +219,15 @@ impl Watcher {
         }
     }
 
-    /// Takes the result of a load, unless something else is wanted by now.
+    /// Handles the result of a load. Ignores it if another version is wanted meanwhile.
     fn take(&mut self, outcome: Outcome) {
         self.running -= 1;
-        // Even an unwanted result may have added a file to the cache.
+        // Even a result that is not used may have added a file to the cache.
         (self.is_cluttered, self.has_changed) = (true, true);
         let Outcome { wanted, code, result } = outcome;
         let name = wanted.settings.name.clone();
         let Some(entry) = self.entries.get_mut(&name) else { return };
-        // The plugin changed during the load: the result belongs to its previous version.
+        // The plugin was changed during the load, so the result is of an older version.
         if entry.wanted != wanted || !matches!(entry.progress, Progress::Running(_)) {
             return;
         }
@@ -240,7 +240,7 @@ impl Watcher {
             }
             Err(error) => {
                 if error.lacks_shared_memory() {
-                    // Idle instances hold shared memory and are started again when they are needed.
+                    // Frees the memory of idle instances, which are started again when needed.
                     self.each_loaded(|loaded| loaded.plugin.drop_idle());
                 }
                 self.fail(&name, &error);
@@ -255,13 +255,13 @@ impl Watcher {
     fn fail(&mut self, name: &str, error: &LoadError) {
         self.has_changed = true;
         let Some(entry) = self.entries.get_mut(name) else { return };
-        // Without a file, the version in use has no source any more and ends.
+        // The file was removed, so the version in use ends.
         if entry.wanted.stamp.is_none() {
             entry.loaded = None;
         }
         let settings = &entry.wanted.settings;
         let world = settings.world.or(entry.loaded.as_ref().map(|loaded| loaded.plugin.world));
-        // Without a known world there are no metrics to count in.
+        // Metrics are by world, so nothing is counted while the world is not known.
         if let Some(world) = world {
             self.loader.figures.of(name, world).load_failures.fetch_add(1, Relaxed);
         }
@@ -283,7 +283,7 @@ impl Watcher {
         entry.failure = Some(Failure { why, next, pause });
     }
 
-    /// Ends the wait of writes for transforms that they may be stored without.
+    /// Ends the waiting of writes for transforms that are not required.
     fn end_awaiting(&mut self) {
         if self.awaits_until.is_none_or(|until| Instant::now() < until) {
             return;
@@ -308,11 +308,11 @@ impl Watcher {
             return;
         }
         let set = Arc::new(Set::of(self.entries.clone()));
-        // The lock is held for the swap alone: every request takes it.
+        // Locked only for the swap, because every request takes this lock.
         let mut held = live.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *held, Arc::clone(&set));
         drop(held);
-        // Logged only now that requests use the plugin.
+        // Logged only now, when requests use the plugin.
         for plugin in set.loaded() {
             let name = plugin.settings.name.as_str();
             if !before.plugin(name).is_some_and(|old| Arc::ptr_eq(old, plugin)) {
@@ -321,14 +321,14 @@ impl Watcher {
         }
     }
 
-    /// Deletes machine code of plugins that no longer exist.
+    /// Deletes machine code that no plugin needs any more.
     fn clean(&mut self) {
-        // During a load, its new file is not known to any entry and would be deleted.
+        // The file of a running load is not known to an entry yet, and would be deleted.
         if self.running > 0 || !self.is_cluttered {
             return;
         }
         self.is_cluttered = false;
-        // The loaded version may be older than the wanted one; its machine code is kept as well.
+        // The loaded version may be older than the wanted version; the code of both is kept.
         let files = self.entries.values().flat_map(|entry| {
             let loaded = entry.loaded.as_ref().map(|loaded| loaded.code.as_path());
             entry.code.as_deref().into_iter().chain(loaded)
@@ -365,22 +365,22 @@ impl Entry {
         entry
     }
 
-    /// Returns the first progress. A file that exists may still be written to.
+    /// Returns the first state. An existing file may still be being written.
     fn first_progress(&self) -> Progress {
         if self.wanted.stamp.is_some() { Progress::Settling } else { Progress::Due }
     }
 
-    /// Takes other settings or another file.
+    /// Applies other settings or another file.
     fn change(&mut self, wanted: Wanted) {
         self.cancel();
-        // New settings for the same file need not wait for a writer.
+        // If only the settings changed, the file is complete.
         let is_same_file = self.wanted.stamp == wanted.stamp && self.wanted.path == wanted.path;
         self.wanted = wanted;
         self.failure = None;
         self.progress = if is_same_file { Progress::Due } else { self.first_progress() };
     }
 
-    /// Moves on after a look without changes.
+    /// Advances the state after a look at the files without a change.
     fn look_again(&mut self) {
         let is_due = match &self.progress {
             Progress::Settling => true,

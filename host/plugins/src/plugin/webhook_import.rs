@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tidepool_client::{Ask, Client, ClientError, ConnectLimits, HttpClientConfig};
 
-/// Longest duration of a connection attempt.
+/// Maximum duration of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Status that a plugin receives for a webhook request in a trial run.
@@ -31,7 +31,7 @@ impl Host for PluginState {
             return Ok(kept.map(|()| ANSWER_OF_TRIAL).map_err(full));
         }
         let url = match url::Url::parse(&url) {
-            // The parsed form is compared: a text may hide another host or `..` segments.
+            // The parsed form is checked: the text may hide another host or `..` segments.
             Ok(url) if is_granted(&self.webhooks, url.as_str()) => url,
             _ => return Ok(Err(WebhookError::Denied(url))),
         };
@@ -39,7 +39,7 @@ impl Host for PluginState {
     }
 }
 
-/// Returns whether a URL is granted, or continues a granted one with a path segment or a query.
+/// Returns whether a URL is granted, or continues a granted URL with a path or a query.
 fn is_granted(granted: &[String], url: &str) -> bool {
     granted.iter().any(|granted| match url.strip_prefix(granted.as_str()) {
         Some(rest) => granted.ends_with('/') || rest.is_empty() || rest.starts_with(['/', '?']),
@@ -57,7 +57,7 @@ async fn post(
     let mut headers = HeaderMap::new();
     let content_type = HeaderValue::try_from(content_type).map_err(|error| error.to_string())?;
     headers.insert(CONTENT_TYPE, content_type);
-    // A request must not outlive the call that makes it.
+    // The request ends at the deadline of the call that makes it.
     let timeout = Some(deadline.saturating_duration_since(Instant::now()));
     let (method, body) = (Method::POST, body.into());
     let ask = Ask { method, headers, body, timeout, ..Ask::get(url) };

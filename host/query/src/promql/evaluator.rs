@@ -11,13 +11,13 @@ use tidepool_runtime::{
 use tidepool_store::StoreError;
 use tidepool_store::reading::ReceiverGone;
 
-/// Minimum size in bytes of all parts but the last that one call of the instance returns.
+/// Minimum size in bytes of each part that an instance returns, except for the last.
 pub(super) const PART_BYTES: u32 = 64 * 1024;
 
-/// Maximum number of annotations of each kind in an answer, as in Prometheus. The rest is counted.
+/// Maximum number of annotations of each kind in an answer, as in Prometheus. Others are counted.
 pub(super) const ANNOTATIONS_MAX: u32 = NOTES_MAX;
 
-/// An expression, the instance that evaluates it, and the cost so far.
+/// An expression, the engine instance that evaluates it, and the cost so far.
 pub(super) struct Evaluator<'a> {
     pub expression: &'a Expression,
     pub options: QueryOptions,
@@ -55,7 +55,7 @@ impl Evaluator<'_> {
         let next = self.instance.next_of_query(evaluation, format, PART_BYTES);
         self.cost.timings.evaluation += begun.elapsed();
         let bytes = next?;
-        // A failed evaluation has a cost, too. If the instance has ended, its cost is unknown.
+        // A failed evaluation has a cost as well. Fails if the instance has ended.
         self.cost.set_stats(self.instance.query_stats(evaluation)?);
         Ok(bytes)
     }
@@ -65,8 +65,8 @@ impl Evaluator<'_> {
         Ok(self.instance.close_evaluation(evaluation)?)
     }
 
-    /// Evaluates some of the steps. Returns `None` if the answer must not be cached; the caller
-    /// then evaluates all steps at once, which reports the error, if any.
+    /// Evaluates some of the steps. Returns `None` if the answer must not be cached. The caller
+    /// then evaluates all steps at once, which also reports any error.
     pub fn piece(
         &mut self,
         times: QueryTimes,
@@ -85,7 +85,7 @@ impl Evaluator<'_> {
         Ok(if is_read { finish(reader, annotations) } else { None })
     }
 
-    /// Sends all parts and the end, and caches the answer.
+    /// Sends all parts and the end, and caches the answer if it can be reused.
     pub fn give(
         &mut self,
         evaluation: EvaluationHandle,
@@ -125,7 +125,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Makes an answer for the cache, whose steps do not depend on each other.
+/// Builds an answer for the cache. The caller has checked that its steps are independent.
 pub(super) fn finish(reader: Reader, annotations: Vec<Annotation>) -> Option<Answer> {
     let answer = reader.finish()?;
     let notes = Notes::new(annotations, answer.steps)?;
@@ -139,11 +139,11 @@ pub(super) fn give_known(
     cost: &mut Cost,
     send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
 ) -> Result<(), StoreError> {
-    // The lookup counts as preparation, unless pieces were evaluated before.
+    // The lookup is counted as preparation, unless steps were evaluated before.
     if !cost.is_prepared {
         cost.add_preparation(cost.begun);
     }
-    // Only range queries are cached, so the type is always a matrix.
+    // Only range queries are cached, so the type is always matrix.
     if send(QueryPart::Begin { kind: ValueType::Matrix, text: String::new() }).is_err() {
         return Ok(());
     }
@@ -166,7 +166,7 @@ pub(super) fn give_known(
         samples_per_step: Vec::new(),
         timings: cost.timings,
     };
-    // The receiver may be dropped: the client disconnected.
+    // A send fails only if the client has disconnected.
     let _ = send(QueryPart::End(Box::new(end)));
     Ok(())
 }

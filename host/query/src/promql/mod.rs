@@ -1,4 +1,4 @@
-//! Evaluates a PromQL query like a read: on one thread with an instance, or on several.
+//! Evaluates a PromQL query: on one thread with one engine instance, or on several threads.
 
 mod evaluator;
 mod split;
@@ -20,23 +20,23 @@ use tidepool_store::{StoreError, millis};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tracing::Span;
 
-/// Percentage of an instance's memory for an evaluation; engine, blocks and answer take the rest.
+/// Percentage of an instance's memory for the evaluation; the rest is for blocks and the answer.
 const MEMORY_PERCENT: u64 = 70;
 
 /// Maximum length of a query in the log, in bytes.
 const LOGGED_BYTES_MAX: usize = 4096;
 
-/// A part of the answer to a query, in the order of the variants.
+/// A part of the answer to a query. Parts are sent in the order of the variants.
 #[derive(Debug)]
 pub enum QueryPart {
-    /// The type of the answer. It is always the first part.
+    /// The type of the answer, which is always the first part.
     Begin {
         kind: ValueType,
         /// The result of an expression of type `string`; empty for other types.
         text: String,
     },
     Bytes(Bytes),
-    /// The end of a complete answer. An answer without it was cut short.
+    /// The end of a complete answer. An answer without this part was cut short.
     End(Box<QueryEnd>),
 }
 
@@ -54,7 +54,7 @@ impl Part for QueryPart {
     }
 }
 
-/// An answer that consists of one part.
+/// An answer with a single part.
 struct SinglePart<T>(T);
 
 impl<T> Part for SinglePart<T> {
@@ -67,7 +67,7 @@ impl<T> Part for SinglePart<T> {
     }
 }
 
-/// Statistics and annotations, known when the answer is complete.
+/// Statistics and annotations, which are known when the answer is complete.
 #[derive(Debug)]
 pub struct QueryEnd {
     /// Annotations of the evaluation: warnings first, then infos.
@@ -79,7 +79,7 @@ pub struct QueryEnd {
 }
 
 impl Queries {
-    /// Waits for a turn, then evaluates an expression on a thread.
+    /// Waits until the query may run, then evaluates it on another thread.
     pub async fn query(
         &self,
         expression: Expression,
@@ -88,17 +88,17 @@ impl Queries {
         let limit = shared.config().timeout;
         let limit = expression.timeout.map_or(limit, |timeout| timeout.min(limit));
         let begun = Instant::now();
-        // The timeout includes the wait in the queue, as Prometheus' does.
+        // As in Prometheus, the timeout includes the wait in the queue.
         let deadline = begun.checked_add(limit);
-        // A store that replays or stops refuses before the query joins the queue.
+        // A store that replays its log or stops refuses the query before it waits.
         shared.reading.check()?;
         let counted = shared.figures.begin();
         let turn = shared.turns.take(deadline).await;
         let queue = begun.elapsed();
         shared.figures.add_wait(queue);
-        // The error is returned only now: an expired wait counts as queue time, too.
+        // Returned only now, so that a wait that timed out is counted as queue time.
         let turn = turn?;
-        // The store may have stopped while the query waited.
+        // The store may have been stopped while the query waited.
         shared.reading.check()?;
         let span = Span::current();
         let of_all = Arc::clone(shared);
@@ -106,11 +106,11 @@ impl Queries {
             let _entered = span.enter();
             run(&expression, deadline, queue, &of_all, parts);
         };
-        // Turn and count are held until the thread ends, not until the client leaves.
+        // Released when the thread ends, even if the client disconnects before.
         Ok(shared.reading.answer_now((counted, turn), run))
     }
 
-    /// The configured lookback delta of instant selectors.
+    /// Returns the configured lookback delta of instant selectors.
     pub fn lookback(&self) -> Duration {
         self.shared.config().lookback
     }
@@ -139,18 +139,18 @@ impl Queries {
     ) -> Result<T, StoreError> {
         let run = move |reading: &Reading, parts: &Sender<Result<SinglePart<T>, StoreError>>| {
             reading.answer_parts(parts, |instance, send| {
-                // The receiver may be dropped: the client disconnected.
+                // A send fails only if the client has disconnected.
                 let _ = send(SinglePart(call(instance)?));
                 Ok(())
             });
         };
-        // A thread that could not be started sends nothing.
+        // If the thread could not be started, nothing is received.
         let answer = self.shared.reading.answer(run).await?.recv().await;
         answer.unwrap_or(Err(StoreError::Stopped)).map(|SinglePart(answer)| answer)
     }
 }
 
-/// Evaluates a query and sends its parts; an error is sent as the last part.
+/// Evaluates a query and sends its parts. An error is sent as the last part.
 fn run(
     expression: &Expression,
     deadline: Option<Instant>,
@@ -158,7 +158,7 @@ fn run(
     shared: &Shared,
     parts: &Sender<Result<QueryPart, StoreError>>,
 ) {
-    // The entry in `queries.active` is cleared on drop, so a crash leaves it for the next start.
+    // The entry in `queries.active` is cleared on drop. After a crash, the next start finds it.
     let _active = shared.active.begin(&expression.text);
     let mut cost = Cost {
         begun: Instant::now(),
@@ -176,7 +176,7 @@ fn run(
         }
         None => shared.reading.answer_until(deadline, parts, of_query, |instance, send| {
             let is_gone = {
-                // Helping threads end through this when the client disconnects.
+                // Helping threads check this, so that they end when the client disconnects.
                 let parts = parts.clone();
                 Arc::new(move || parts.is_closed())
             };
@@ -184,7 +184,7 @@ fn run(
             let splitter = Splitter { expression, options, shared, deadline, is_gone };
             let mut evaluator = Evaluator { expression, options, instance, cost: &mut cost };
             let evaluated = evaluate(&mut evaluator, &splitter, repeated, send);
-            // An expired deadline reads `query timed out` here, unlike that of a remote read.
+            // An expired deadline is reported as `query timed out`, unlike for remote reads.
             let evaluated = evaluated.map_err(of_query);
             cost.error = evaluated.as_ref().err().map(ToString::to_string);
             evaluated
@@ -192,20 +192,20 @@ fn run(
     }
     shared.figures.add_run(&cost.timings, cost.stats.as_ref());
     let logged_from = shared.config().logged_from;
-    // The time includes the wait, so the log also shows queries that a full queue delayed.
+    // The time includes the wait, so that queries delayed by a full queue are logged as well.
     if !logged_from.is_zero() && cost.total() >= logged_from {
         cost.log(expression);
     }
 }
 
-/// The cost of a query so far, and its error if it failed.
+/// The cost of a query so far, and the error if it failed.
 struct Cost {
     begun: Instant,
     timings: QueryTimings,
     is_prepared: bool,
-    /// Cost of the evaluations that have ended.
+    /// Cost of the evaluations that have completed.
     before: QueryStats,
-    /// Cost of all evaluations; absent until one has returned a part.
+    /// Cost of all evaluations; `None` until an evaluation has returned a part.
     stats: Option<QueryStats>,
     answer_bytes: u64,
     error: Option<String>,
@@ -220,14 +220,14 @@ impl Cost {
         self.stats.unwrap_or(NO_COST)
     }
 
-    /// Adds the cost of a helping thread, for which this thread waited.
+    /// Adds the cost of a helping thread, and the time that this thread waited for it.
     fn add_other(&mut self, waited: Duration, other: QueryStats) {
-        // Only the wait counts as evaluation time: the rest ran in parallel with this thread's own.
+        // Only the wait is evaluation time: the rest ran in parallel with this thread's evaluation.
         self.timings.evaluation += waited;
         let own = self.stats();
         self.stats = Some(QueryStats {
             samples: own.samples + other.samples,
-            // Threads run at the same time, so peaks add up. They read mostly the same series.
+            // Threads run concurrently, so peaks are added. Mostly they read the same series.
             samples_read: own.samples_read + other.samples_read,
             samples_peak: own.samples_peak + other.samples_peak,
             memory_peak_bytes: own.memory_peak_bytes + other.memory_peak_bytes,
@@ -235,27 +235,27 @@ impl Cost {
         });
     }
 
-    /// Adds the time of a preparation; the first one counts from the query's start.
+    /// Adds the time of a preparation. The first preparation includes all time since the start.
     fn add_preparation(&mut self, begun: Instant) {
         let is_first = !std::mem::replace(&mut self.is_prepared, true);
         let begun = if is_first { self.begun } else { begun };
         self.timings.preparation += begun.elapsed();
     }
 
-    /// Sets the cost of the running evaluation.
+    /// Sets the cost of the evaluation in progress.
     fn set_stats(&mut self, stats: QueryStats) {
         let before = self.before;
         self.stats = Some(QueryStats {
             samples: before.samples + stats.samples,
             samples_read: before.samples_read + stats.samples_read,
-            // Evaluations of one instance follow one another, so the higher of two peaks counts.
+            // Evaluations of one instance run one after the other, so the higher peak is used.
             samples_peak: before.samples_peak.max(stats.samples_peak),
             memory_peak_bytes: before.memory_peak_bytes.max(stats.memory_peak_bytes),
             series: before.series + stats.series,
         });
     }
 
-    /// Duration since the request arrived, with the time in the queue.
+    /// Returns the time since the request arrived, including the wait in the queue.
     fn total(&self) -> Duration {
         self.timings.queue + self.begun.elapsed()
     }
@@ -289,15 +289,15 @@ impl Cost {
     }
 }
 
-/// Builds the engine's options for an expression.
+/// Returns the engine's options for an expression.
 fn options(expression: &Expression, shared: &Shared) -> QueryOptions {
     let config = shared.config();
     let memory_bytes = shared.reading.limits().memory_bytes_max as u64;
     let options = QueryOptions {
         series_max: expression.series_max,
-        // Dividing first cannot overflow; the lost bytes do not matter for a limit.
+        // Divided first, which cannot overflow; the rounding does not matter for a limit.
         memory_bytes_max: memory_bytes / 100 * MEMORY_PERCENT,
-        // A request cannot enable what the configuration leaves off.
+        // A request cannot enable a feature that the configuration disables.
         stats_per_step: expression.per_step && config.features.per_step_stats,
         ..config.options()
     };
@@ -322,14 +322,14 @@ fn evaluate(
     let times = evaluator.expression.times;
     let mut evaluation = evaluator.begin(times)??;
     if let Some(parts) = splitter.parts(evaluator, evaluation)?
-        // Helping threads need turns like queries, and only a query that runs alone is split.
+        // A helping thread is counted as a query, and only a query that runs alone is split.
         && let Some(_turns) = splitter.shared.turns.more_for_one(parts.len() - 1)
     {
         evaluator.end(evaluation)?;
         if splitter.give(evaluator, &parts, repeated.as_ref(), send)? {
             return Ok(());
         }
-        // Nothing was sent yet, so the query can start again in one instance.
+        // Nothing was sent yet, so the query can start again with one evaluation.
         evaluation = evaluator.begin(times)??;
     }
     let (kind, text) = evaluator.instance.type_of_query(evaluation)?;

@@ -1,9 +1,9 @@
-//! Evaluates a large range query on several threads, with an instance for each part of its steps,
-//! and joins their answers.
+//! Evaluates a large range query on several threads: each has its own engine instance and a part of
+//! the steps. Their answers are joined.
 //!
-//! The joined answer is byte for byte that of one instance. Only expressions are split whose steps
-//! depend on nothing but their time and samples that are not newer, and whose series come in label
-//! order. The engine states both.
+//! The joined answer is byte for byte that of one instance. An expression is split only if each
+//! step depends only on its own time and on samples that are not newer, and if its series are in
+//! label order. The engine reports both properties.
 
 use super::evaluator::{ANNOTATIONS_MAX, Evaluator, PART_BYTES, finish};
 use super::{Expression, QueryEnd, QueryPart};
@@ -20,17 +20,17 @@ use tidepool_runtime::{
 use tidepool_store::StoreError;
 use tidepool_store::reading::ReceiverGone;
 
-/// Divisor of `thread_samples`: samples of each series that a part must have at least, because
-/// labels and groups of a series are processed again in every part.
+/// A part must have at least `thread_samples` divided by this number of samples per series, because
+/// the labels and groups of a series are processed again in every part.
 const SERIES_PER_THREAD: u64 = 200;
 
 /// Assumed scrape interval of a series, in milliseconds.
 const INTERVAL_MS: u64 = 15_000;
 
-/// Maximum number of parts of an answer that wait for the joining thread.
+/// Maximum number of messages of a helping thread that wait for the joining thread.
 const WAITING_MAX: usize = 2;
 
-/// The state that all threads of a query share.
+/// The state that all threads of a query use.
 pub(super) struct Splitter<'a> {
     pub expression: &'a Expression,
     pub options: QueryOptions,
@@ -40,21 +40,21 @@ pub(super) struct Splitter<'a> {
     pub is_gone: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-/// Number of parts into which a split of the steps pays.
+/// Returns the number of parts into which the steps should be split.
 fn parts_of(estimate: Estimate, steps: Steps, thread_samples: u64) -> u64 {
     let span_ms = steps.last_ms.abs_diff(steps.first_ms);
     let read_ms = estimate.end_ms.abs_diff(estimate.start_ms);
     let of_series = span_ms / INTERVAL_MS;
     let of_all = estimate.series.saturating_mul(of_series);
-    // Each part also reads the window before it, which is at most a fourth of its range.
+    // Each part also reads a window before its range, which must be at most a fourth of the range.
     let window_ms = read_ms.saturating_sub(span_ms).max(1);
     let of_series_min = (thread_samples / SERIES_PER_THREAD).max(1);
-    // The scarcest of three: samples of all series, samples of each series, range against window.
+    // The minimum of three bounds: samples of all series, samples per series, range per window.
     (of_all / thread_samples).min(of_series / of_series_min).min(span_ms / 4 / window_ms)
 }
 
 impl Splitter<'_> {
-    /// Splits the steps, or returns `None` if one thread is enough. Opens the selections.
+    /// Splits the steps; returns `None` if one thread is enough. Opens the selectors' series.
     pub fn parts(
         &self,
         evaluator: &mut Evaluator<'_>,
@@ -64,7 +64,7 @@ impl Splitter<'_> {
         let queries = self.shared.config();
         let threads_max = queries.threads_max as u64;
         let Some(steps) = Steps::of(expression.times) else { return Ok(None) };
-        // A limit of series is for the whole answer, and the joined end has no counts per step.
+        // A series limit is for the whole answer, and a joined answer has no counts per step.
         if threads_max < 2
             || steps.count() < 2
             || expression.format != ResultFormat::Json
@@ -73,7 +73,7 @@ impl Splitter<'_> {
         {
             return Ok(None);
         }
-        // The plan already excludes expressions whose parts can never be joined.
+        // By its plan, the engine can already exclude expressions that can never be joined.
         if !can_be_joined(evaluator.instance, evaluation)? {
             return Ok(None);
         }
@@ -82,8 +82,8 @@ impl Splitter<'_> {
         Ok((parts > 1).then(|| steps.split(parts)))
     }
 
-    /// Evaluates the parts, the first one on this thread, and sends the joined answer. Returns
-    /// false, with nothing sent, if the parts cannot be joined.
+    /// Evaluates the parts, the first on this thread, and sends the joined answer. Returns false if
+    /// the parts cannot be joined; then nothing was sent.
     pub fn give(
         &self,
         evaluator: &mut Evaluator<'_>,
@@ -94,11 +94,11 @@ impl Splitter<'_> {
         let [first, others @ ..] = parts else { return Ok(false) };
         let reading = &self.shared.reading;
         let ledger = reading.ledger();
-        // Read before any selection opens, so that a later write cannot go unnoticed.
+        // Taken before any series is opened, so that a later write cannot go unnoticed.
         let (moment, blocks) = (ledger.moment(), reading.block_changes());
         let own = evaluator.begin(first.times())??;
         evaluator.prepare(own)??;
-        // Ends the helping threads on every way out of this function, also on errors.
+        // When dropped, stops the helping threads, even if this function returns an error.
         let nobody_waits = Flag(Arc::default());
         let others: Result<Vec<_>, _> =
             others.iter().map(|steps| self.start(*steps, &nobody_waits.0)).collect();
@@ -107,14 +107,14 @@ impl Splitter<'_> {
         for other in &mut others {
             is_fit &= other.is_open()?;
         }
-        // All parts must see one moment. Samples newer than this are read by the last part alone.
+        // All parts must see the same data. Only the last part reads samples after this time.
         let last_ms = parts.iter().rev().nth(1).map_or(i64::MAX, |steps| steps.last_ms);
         is_fit = is_fit
             && reading.block_changes() == blocks
             && ledger.is_unchanged_until(last_ms, moment);
         let mut firsts = Vec::new();
         if is_fit {
-            // As long as nothing was sent, one instance can still answer: await all first bytes.
+            // All first bytes are awaited before any is sent: until then, one instance can answer.
             match evaluator.next(own, ResultFormat::Json)?.map_err(StoreError::from) {
                 Ok(bytes) => {
                     firsts.push(bytes);
@@ -157,11 +157,11 @@ impl Splitter<'_> {
         }
         drop(joined);
         evaluator.cost.answer_bytes += answer_bytes;
-        // An answer is cached only if every part says at its end that it is stepwise.
+        // An answer is cached only if every part reports that its steps are independent.
         let (mut may_be_kept, mut costs) = (true, Vec::new());
         for other in others {
             let (waited, end) = other.end()?;
-            // The engine merges remarks, so that the limit of each kind holds for the whole answer.
+            // The engine merges annotations, so that their limit is for the whole answer.
             evaluator.instance.add_remarks(own, &end.remarks)??;
             may_be_kept &= end.is_stepwise;
             costs.push((waited, end.stats));
@@ -176,7 +176,7 @@ impl Splitter<'_> {
         {
             repeated.keep(answer);
         }
-        // The receiver may be dropped: the client disconnected.
+        // A send fails only if the client has disconnected.
         let _ = send(QueryPart::End(Box::new(QueryEnd {
             annotations,
             stats: evaluator.cost.stats(),
@@ -200,7 +200,7 @@ impl Splitter<'_> {
                 say_all(instance, evaluation, &says)
             });
             if let Err(error) = done {
-                // The query may have ended, and the receiver with it.
+                // The send fails only if the query has ended and dropped the receiver.
                 let _ = says.send(Err(error));
             }
         })?;
@@ -208,7 +208,7 @@ impl Splitter<'_> {
     }
 }
 
-/// Sets the flag when it is dropped.
+/// A flag that is set on drop.
 struct Flag(Arc<AtomicBool>);
 
 impl Drop for Flag {
@@ -217,22 +217,22 @@ impl Drop for Flag {
     }
 }
 
-/// Messages of a helping thread, in the order of the variants.
+/// Messages of a helping thread, which are sent in the order of the variants.
 enum Said {
     Opened,
-    /// The next bytes, and whether they can be joined with those of other parts.
+    /// The next bytes, and whether they can be joined with answers of other parts.
     Bytes(Vec<u8>, bool),
     End(Box<End>),
 }
 
-/// The remarks and cost of an evaluated part.
+/// The annotations and cost of an evaluated part.
 struct End {
     remarks: Vec<u8>,
     stats: QueryStats,
     is_stepwise: bool,
 }
 
-/// Sends all messages of an evaluation, until the receiver is dropped.
+/// Sends all messages of an evaluation. Stops if the receiver was dropped.
 fn say_all(
     instance: &mut Instance,
     evaluation: EvaluationHandle,
@@ -255,7 +255,7 @@ fn say_all(
     Ok(instance.close_evaluation(evaluation)?)
 }
 
-/// Returns whether an answer that has begun can be joined with answers to other steps.
+/// Returns whether an answer whose evaluation has begun can be joined with other parts.
 fn can_be_joined(
     instance: &mut Instance,
     evaluation: EvaluationHandle,
@@ -263,7 +263,7 @@ fn can_be_joined(
     Ok(instance.is_stepwise(evaluation)? && instance.is_sorted(evaluation)?)
 }
 
-/// A helping thread that evaluates one part.
+/// A helping thread that evaluates one part, as seen by the joining thread.
 struct Other {
     said: Receiver<Result<Said, StoreError>>,
     waited: Duration,
@@ -273,13 +273,13 @@ struct Other {
 impl Other {
     fn hear(&mut self) -> Result<Said, StoreError> {
         let begun = Instant::now();
-        // A thread that ends without a last message was ended with the process.
+        // A thread ends without a last message only when the process stops.
         let said = self.said.recv().unwrap_or(Err(StoreError::Stopped));
         self.waited += begun.elapsed();
         said
     }
 
-    /// Waits until the selections are open. Returns false if there is no memory for the thread.
+    /// Waits until the series are open. Returns false if there is not enough memory for the thread.
     fn is_open(&mut self) -> Result<bool, StoreError> {
         match self.hear() {
             Ok(said) => Ok(matches!(said, Said::Opened)),
@@ -288,17 +288,17 @@ impl Other {
         }
     }
 
-    /// Returns the first bytes, or `None` if they cannot be joined with others.
+    /// Returns the first bytes, or `None` if they cannot be joined with other parts.
     fn first(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         match self.hear() {
             Ok(Said::Bytes(bytes, true)) => Ok(Some(bytes)),
-            // One instance alone names the series in an error that it would name without a split.
+            // One instance then evaluates the query, and reports errors as without a split.
             Ok(_) | Err(StoreError::NeedsTooMuchMemory | StoreError::Evaluation(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns the next bytes; empty at the end.
+    /// Returns the next bytes, or none at the end.
     fn next(&mut self) -> Result<Vec<u8>, StoreError> {
         if self.end.is_none() {
             match self.hear()? {
@@ -310,9 +310,9 @@ impl Other {
         Ok(Vec::new())
     }
 
-    /// Returns the end of the part, and the time that the caller waited for this thread.
+    /// Returns the part's annotations and cost, and the time that the caller waited for the thread.
     fn end(mut self) -> Result<(Duration, End), StoreError> {
-        // Reads to the end, since the joining stops at the last series, before the cost arrives.
+        // The joining stops after the last series, so the end may not have been read yet.
         while self.end.is_none() {
             self.next()?;
         }

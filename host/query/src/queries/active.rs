@@ -1,14 +1,14 @@
-//! `queries.active`: the running queries, in the data directory. After a crash, the next start logs
-//! the queries that it ended.
+//! `queries.active`: a file in the data directory that lists the running queries. After a crash,
+//! the next start logs the queries that were running.
 //!
 //! ```text
-//! '['  entry  entry  …            one of 1000 bytes for each query that may run
-//! entry: {"query":"…","timestamp_sec":…}  zeros  ','      or zeros alone
+//! '['  entry  entry  …   one of 1000 bytes for each query that may run
+//! entry: {"query":"…","timestamp_sec":…}  zeros  ','   or only zeros
 //! ```
 //!
-//! Writes are not synced: the file survives the process, not a power cut. It is only a help, so a
-//! disk that refuses writes keeps no query from running. Source: `promql/query_logger.go` in
-//! prometheus/prometheus.
+//! Writes are not synced: the file survives a crash of the process, not a power cut. The list is
+//! optional, so a disk that refuses writes keeps no query from running. Source:
+//! `promql/query_logger.go` in prometheus/prometheus.
 
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
@@ -21,13 +21,13 @@ use tidepool_lifecycle::clock::system_now_ms;
 /// The file's name, as in Prometheus.
 const NAME: &str = "queries.active";
 
-/// Size of an entry in bytes, with the comma at its end.
+/// Size of an entry in bytes, including the comma at its end.
 const ENTRY_BYTES: usize = 1000;
 
-/// Maximum number of bytes read of a previous file. It covers Prometheus' default of 20 entries.
+/// Maximum number of bytes read of an earlier file, which is enough for Prometheus' 20 entries.
 const READ_BYTES_MAX: u64 = 64 << 10;
 
-/// The file of running queries. Without a file nothing is recorded.
+/// The file of running queries. If it could not be created, nothing is recorded.
 pub struct ActiveQueries {
     file: Option<File>,
     free: Mutex<Vec<usize>>,
@@ -40,7 +40,7 @@ pub struct ActiveQuery<'a> {
 }
 
 impl ActiveQueries {
-    /// Logs queries that did not end in the last run, then creates an empty file of `running_max`.
+    /// Logs queries that did not end in the last run, then creates a file of `running_max` entries.
     pub fn open(data_dir: &Path, running_max: usize) -> ActiveQueries {
         let path = data_dir.join(NAME);
         match unfinished(&path) {
@@ -57,14 +57,14 @@ impl ActiveQueries {
         ActiveQueries { file: file.ok(), free: Mutex::new((0..running_max).rev().collect()) }
     }
 
-    /// Records a query that begins. The write may block, so not for async tasks.
+    /// Records the start of a query. The write may block, so this is not for async tasks.
     pub fn begin(&self, query: &str) -> ActiveQuery<'_> {
         let number = self.free().pop();
         if let (Some(file), Some(number)) = (&self.file, number) {
             let mut entry = entry(query, system_now_ms() / 1000);
             entry.resize(ENTRY_BYTES - 1, 0);
             entry.push(b',');
-            // The list is only a help, so a failed write is ignored.
+            // The list is optional, so a failed write is ignored.
             let _ = file.write_all_at(&entry, place(number));
         }
         ActiveQuery { of: self, number }
@@ -81,7 +81,7 @@ impl Drop for ActiveQuery<'_> {
         if let Some(file) = &self.of.file {
             let _ = file.write_all_at(&[0; ENTRY_BYTES], place(number));
         }
-        // Freed after it is erased, so that the next query's entry is not overwritten with zeros.
+        // Freed after it is erased, so that the entry of the next query is not overwritten.
         self.of.free().push(number);
     }
 }
@@ -97,7 +97,7 @@ fn emptied(path: &Path, running_max: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// Formats an entry without its padding. A long query is cut to fit.
+/// Formats an entry without its padding. A query that does not fit is cut.
 fn entry(query: &str, time_seconds: i64) -> Vec<u8> {
     let mut bytes_max = query.len().min(ENTRY_BYTES);
     loop {
@@ -106,13 +106,13 @@ fn entry(query: &str, time_seconds: i64) -> Vec<u8> {
         let entry = format!("{{\"query\":{text},\"timestamp_sec\":{time_seconds}}}").into_bytes();
         match entry.len().checked_sub(ENTRY_BYTES - 1) {
             None | Some(0) => return entry,
-            // Escaped as `\uXXXX`, a byte of the query takes at most six bytes.
+            // Escaped as `\uXXXX`, a byte of the query needs at most six bytes.
             Some(excess) => bytes_max = bytes_max.saturating_sub(excess.div_ceil(6)),
         }
     }
 }
 
-/// Returns the entries of a previous file as a JSON list, or `None` without a file or entries.
+/// Returns the entries of an earlier file as a JSON list; `None` without a file or entries.
 fn unfinished(path: &Path) -> io::Result<Option<String>> {
     let file = match File::open(path) {
         Ok(file) => file,

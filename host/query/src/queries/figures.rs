@@ -12,14 +12,14 @@ const BOUNDS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
 
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
-/// Maximum age and number of the observations from which quantiles are computed.
+/// Quantiles are computed from observations up to this age, and from at most `RECENT_MAX`.
 const RECENT_AGE: Duration = Duration::from_secs(600);
 const RECENT_MAX: usize = 500;
 
-/// Parts of a query's time. The last one is always empty: series are sorted during the evaluation.
+/// Parts of a query's time. The last is always zero: series are sorted during the evaluation.
 const SLICES: [&str; 4] = ["queue_time", "prepare_time", "inner_eval", "result_sort"];
 
-/// Durations of a query's parts. The client's time to read the answer counts in none of them.
+/// Durations of a query's parts. None includes the client's time for reading the answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryTimings {
     pub queue: Duration,
@@ -30,7 +30,7 @@ pub struct QueryTimings {
 
 #[derive(Default)]
 pub struct QueryFigures {
-    /// Queries that run or wait.
+    /// Number of queries that run or wait.
     current: AtomicU64,
     samples: AtomicU64,
     samples_read: AtomicU64,
@@ -38,12 +38,12 @@ pub struct QueryFigures {
     slices: [Mutex<Slice>; SLICES.len()],
 }
 
-/// A query that runs or waits, counted until it is dropped.
+/// Counts a query as running or waiting until this is dropped.
 pub struct CountedQuery(Arc<QueryFigures>);
 
 #[derive(Default)]
 struct Slice {
-    /// Observations of each bucket alone, not cumulative.
+    /// Number of observations in each bucket, not cumulative.
     counts: [u64; BOUNDS.len()],
     count: u64,
     seconds: f64,
@@ -58,12 +58,12 @@ impl QueryFigures {
         CountedQuery(Arc::clone(self))
     }
 
-    /// Records the duration of a wait for a turn.
+    /// Records how long a query waited until it could run.
     pub fn add_wait(&self, waited: Duration) {
         self.add(0, waited);
     }
 
-    /// Records the durations and cost of a query that has ended.
+    /// Records durations and cost when a query ends.
     pub fn add_run(&self, timings: &QueryTimings, stats: Option<&QueryStats>) {
         self.add(1, timings.preparation);
         self.add(2, timings.evaluation);
@@ -74,7 +74,7 @@ impl QueryFigures {
         }
     }
 
-    /// Counts a query that several threads evaluate.
+    /// Counts a query that is evaluated by several threads.
     pub fn add_split(&self) {
         self.split.fetch_add(1, Relaxed);
     }
@@ -114,7 +114,7 @@ impl QueryFigures {
         let now = Instant::now();
         let labels = SLICES.map(|slice| format!("slice=\"{slice}\""));
         let (mut summaries, mut histograms) = (Vec::new(), Vec::new());
-        // Each slice is locked once, so that its summary and histogram have the same count.
+        // Each slice is locked once, so that its summary and its histogram have the same count.
         for (labels, slice) in labels.iter().zip(&self.slices) {
             let mut slice = slice.lock().unwrap_or_else(PoisonError::into_inner);
             let (count, seconds) = (slice.count, slice.seconds);
@@ -142,7 +142,7 @@ impl Drop for CountedQuery {
 impl Slice {
     fn add(&mut self, now: Instant, took: Duration) {
         let seconds = took.as_secs_f64();
-        // An observation above the last bound counts in `+Inf` alone, which is `count`.
+        // An observation above the last bound is only in bucket `+Inf`, which is `count`.
         if let Some(bucket) = BOUNDS.iter().position(|bound| seconds <= *bound) {
             self.counts[bucket] += 1;
         }
@@ -163,9 +163,9 @@ impl Slice {
         buckets.collect()
     }
 
-    /// Quantiles of the recent observations; NaN if there are none.
+    /// Returns quantiles of the recent observations; NaN if there are none.
     fn quantiles(&mut self, now: Instant) -> Vec<(f64, f64)> {
-        // Age matters only at a scrape; in between, `RECENT_MAX` bounds the memory.
+        // Old observations are removed only when read; until then `RECENT_MAX` bounds the memory.
         while let Some((at, _)) = self.recent.front()
             && now.saturating_duration_since(*at) > RECENT_AGE
         {

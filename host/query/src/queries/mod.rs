@@ -1,7 +1,7 @@
-//! Admission of queries: turns, the queue for them, and the configuration of all queries.
+//! Admission of queries: how many may run and wait, and the configuration of all queries.
 //!
-//! [`ActiveQueries`] lists running queries for the start after a crash. [`QueryFigures`] has the
-//! metrics.
+//! [`ActiveQueries`] lists running queries, for the log of a start after a crash. [`QueryFigures`]
+//! has the metrics.
 
 mod active;
 mod figures;
@@ -16,17 +16,17 @@ use tidepool_runtime::QueryOptions;
 use tidepool_store::{StoreError, millis};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of waiting queries for each one that may run.
+/// Maximum number of waiting queries for each query that may run.
 const WAITING_FACTOR: usize = 10;
 
-/// Phase of a query in which its timeout expired. Texts as in Prometheus.
+/// Phase in which the timeout of a query expired, with Prometheus' texts.
 const QUEUE: &str = "query queue";
 const EVALUATION: &str = "expression evaluation";
 
 /// Limits of queries, and the enabled features of PromQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryConfig {
-    /// Maximum number of concurrent queries; further ones wait.
+    /// Maximum number of concurrent queries. Further queries wait.
     pub running_max: usize,
     /// Timeout of a query, from its request to the end of its answer.
     pub timeout: Duration,
@@ -34,21 +34,21 @@ pub struct QueryConfig {
     pub samples_max: u64,
     /// Lookback delta of instant selectors.
     pub lookback: Duration,
-    /// Step of subqueries without one.
+    /// Step of subqueries that state none.
     pub subquery_step: Duration,
-    /// Minimum duration of a query that is logged; zero logs none.
+    /// Minimum duration of queries that are logged; zero logs none.
     pub logged_from: Duration,
     /// Maximum number of threads of one query.
     pub threads_max: usize,
-    /// Samples per thread, at least one, at which a query uses one more thread.
+    /// Number of samples, at least one, for which a query uses one more thread.
     pub thread_samples: u64,
-    /// Maximum size of cached answers in bytes; zero disables the cache. Fixed at the start.
+    /// Maximum size of cached answers in bytes; zero disables the cache. Not reloadable.
     pub cache_bytes_max: u64,
     /// Features that are off by default.
     pub features: QueryFeatures,
 }
 
-/// Features of PromQL that Prometheus has behind a flag.
+/// Features of PromQL that need a flag in Prometheus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QueryFeatures {
     /// Functions and aggregations that Prometheus calls experimental.
@@ -59,14 +59,14 @@ pub struct QueryFeatures {
     pub binop_fill_modifiers: bool,
     /// Metric names are dropped at the end of an evaluation, not by each function.
     pub delayed_name_removal: bool,
-    /// Counters are recognised by the label `__type__`.
+    /// Counters are recognised by the label `__type__` instead of by name.
     pub type_and_unit_labels: bool,
     pub start_timestamps: bool,
     pub per_step_stats: bool,
 }
 
 impl QueryConfig {
-    /// Converts to options of the engine, without limits of series and memory.
+    /// Converts to options of the engine. Limits of series and memory are left at their defaults.
     pub(crate) fn options(&self) -> QueryOptions {
         let features = self.features;
         QueryOptions {
@@ -86,7 +86,7 @@ impl QueryConfig {
     }
 }
 
-/// Turns of queries, given in the order of arrival.
+/// Permits for running queries, given in the order of arrival.
 pub struct QueryTurns {
     running: Arc<Semaphore>,
     running_max: usize,
@@ -107,7 +107,7 @@ impl QueryTurns {
         }
     }
 
-    /// Waits for a turn, which ends when the permit is dropped.
+    /// Waits for a permit. Dropping it lets the next query run.
     pub async fn take(
         &self,
         deadline: Option<Instant>,
@@ -115,7 +115,7 @@ impl QueryTurns {
         if let Ok(turn) = Arc::clone(&self.running).try_acquire_owned() {
             return Ok(turn);
         }
-        // Dropped on every way out, so a query that times out leaves the queue.
+        // Dropped on every return, so that a query that times out leaves the queue.
         let _place = self.place()?;
         let turn = Arc::clone(&self.running).acquire_owned();
         let turn = match deadline {
@@ -127,9 +127,9 @@ impl QueryTurns {
         turn.map_err(|_| StoreError::Stopped)
     }
 
-    /// Takes further turns for a running query, or none if another one runs.
+    /// Takes further permits for a running query; `None` if another query runs.
     pub fn more_for_one(&self, turns: usize) -> Option<OwnedSemaphorePermit> {
-        // The caller holds one turn itself; any other missing one is another query's.
+        // The caller has one permit itself. Any other missing permit belongs to another query.
         if self.running.available_permits() + 1 < self.running_max {
             return None;
         }
@@ -141,13 +141,13 @@ impl QueryTurns {
         self.running_max
     }
 
-    /// Refuses all further turns, also for queries that wait.
+    /// Refuses further permits, even to queries that already wait.
     pub fn close(&self) {
         self.running.close();
     }
 
     fn place(&self) -> Result<QueueTicket<'_>, StoreError> {
-        // Made before the count is checked, so that its drop also undoes a refused increment.
+        // Created before the count is checked, so that its drop also undoes a refused increment.
         let place = QueueTicket(&self.waiting);
         match self.waiting.fetch_add(1, Relaxed) {
             waiting if waiting < self.waiting_max => Ok(place),
@@ -162,7 +162,7 @@ impl Drop for QueueTicket<'_> {
     }
 }
 
-/// Names an expired deadline as a query's timeout, unlike that of a read.
+/// Reports an expired deadline as a query timeout.
 pub fn of_query(error: StoreError) -> StoreError {
     match error {
         StoreError::Deadline => StoreError::QueryTimeout(EVALUATION),

@@ -1,4 +1,4 @@
-//! Answers of range queries: series in label order, with the texts of their points.
+//! Cached answers of range queries: series in label order, with the texts of their points.
 
 use super::labels::order;
 use super::notes::Notes;
@@ -9,10 +9,10 @@ use std::cmp::Ordering;
 use tidepool_model::number::push_seconds;
 use tidepool_runtime::PoolShare;
 
-/// Bytes of brackets, comma and quotes of a point in JSON, besides its time and value.
+/// Bytes of a point in JSON for brackets, comma and quotes, without its time and value.
 const POINT_BYTES: usize = 6;
 
-/// A series of an answer; texts as the engine wrote them.
+/// A series of an answer, with texts as written by the engine.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Series {
     /// Label set as a JSON object.
@@ -29,7 +29,7 @@ pub struct Answer {
     series: Vec<Series>,
     notes: Notes,
     bytes: usize,
-    /// The answer's bytes in the memory of reads.
+    /// Reservation of the answer's bytes in the memory limit for reads.
     share: PoolShare,
 }
 
@@ -45,7 +45,7 @@ impl Series {
     /// Appends newer points of the same series from another answer.
     fn add(&mut self, other: &Series, steps: Steps) {
         let mut follow = true;
-        // Floats and histograms of a series may alternate, so each kind has its own runs of steps.
+        // Floats and histograms of a series may alternate, so each kind has separate runs of steps.
         for (to, from) in
             [(&mut self.floats, &other.floats), (&mut self.histograms, &other.histograms)]
         {
@@ -56,14 +56,14 @@ impl Series {
 }
 
 impl Answer {
-    /// Makes an answer of series in label order, whose bytes `share` already holds.
+    /// Creates an answer from series in label order, whose bytes are already reserved in `share`.
     pub fn new(steps: Steps, mut series: Vec<Series>, share: PoolShare) -> Answer {
         series.shrink_to_fit();
         let bytes = series.iter().map(Series::bytes).sum();
         Answer { steps, series, notes: Notes::none(steps), bytes, share }
     }
 
-    /// Adds annotations. Returns `None` if `share` has no room for their bytes.
+    /// Adds annotations. Returns `None` if their bytes cannot be reserved.
     pub fn with_notes(mut self, notes: Notes) -> Option<Answer> {
         self.bytes += notes.bytes();
         self.notes = notes;
@@ -78,19 +78,19 @@ impl Answer {
         self.bytes
     }
 
-    /// Bytes held in the memory of reads.
+    /// Returns the bytes reserved in the memory limit for reads.
     pub fn shared_bytes(&self) -> usize {
         self.share.bytes()
     }
 
-    /// Joins consecutive pieces, each reduced to the given steps. Returns `None` if they exceed
-    /// `bytes_max` or the memory of reads, or if the result's annotations are unknown.
+    /// Joins consecutive pieces, each limited to the given steps. Returns `None` if the result is
+    /// larger than `bytes_max` or than the memory limit allows, or if its annotations are unknown.
     pub fn join(
         pieces: &[(&Answer, Steps)],
         bytes_max: usize,
         mut share: PoolShare,
     ) -> Option<Answer> {
-        // The cheapest reason to give up comes first, before any series is copied.
+        // The cheapest reason to fail is checked first, before any series is copied.
         let notes = joined_notes(pieces)?;
         let (first, last) = (pieces.first()?.1, pieces.last()?.1);
         let steps = Steps { last_ms: last.last_ms, ..first };
@@ -110,7 +110,7 @@ impl Answer {
             if !series.has_any(steps) {
                 continue;
             }
-            // Counted after shrinking, since the capacity is what stays in memory.
+            // Counted after shrinking, because the capacity is what stays in memory.
             series.floats.shrink();
             series.histograms.shrink();
             bytes += series.bytes();
@@ -139,15 +139,15 @@ impl Answer {
     }
 }
 
-/// Returns the annotations common to all pieces, if the steps of one piece have all of them: the
-/// newest such piece, most of whose steps will be requested again.
+/// Returns the annotations that all pieces have, if the steps of one piece alone have all of them.
+/// Takes the newest such piece, as most of its steps will be requested again.
 fn joined_notes(pieces: &[(&Answer, Steps)]) -> Option<Notes> {
     let (piece, _) = pieces.iter().rfind(|(piece, steps)| piece.notes.are_of(*steps))?;
     let is_same = |(other, _): &(&Answer, Steps)| piece.notes.are_those(&other.notes);
     pieces.iter().all(is_same).then(|| piece.notes.clone())
 }
 
-/// Returns the first label set in order.
+/// Returns the label set that is first in order.
 fn least<'a>(rests: &[(&'a [Series], Steps)]) -> Option<&'a [u8]> {
     let firsts = rests.iter().filter_map(|(rest, _)| Some(&*rest.first()?.metric));
     firsts.reduce(|one, other| match order(one, other) {
@@ -160,7 +160,7 @@ fn least<'a>(rests: &[(&'a [Series], Steps)]) -> Option<&'a [u8]> {
 pub struct Writer<'a> {
     series: std::slice::Iter<'a, Series>,
     steps: Steps,
-    /// Offset of each step's time in `texts`, and the end of the last one.
+    /// Offset of each step's time in `texts`, followed by the end of the last time.
     times: Vec<usize>,
     texts: Vec<u8>,
     is_begun: bool,
@@ -169,7 +169,7 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Returns whole series, at least `bytes_min` bytes if as many remain; empty at the end.
+    /// Returns complete series of at least `bytes_min` bytes; fewer only at the end, then none.
     pub fn next_part(&mut self, bytes_min: usize) -> Vec<u8> {
         let mut out = Vec::new();
         if self.is_ended {
@@ -184,7 +184,7 @@ impl Writer<'_> {
                 out.push(b']');
                 break;
             };
-            // Upstream omits series without points at the requested steps.
+            // As in upstream, series without points at the requested steps are omitted.
             if series.has_any(self.steps) {
                 self.put_series(series, &mut out);
             }

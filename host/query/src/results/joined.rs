@@ -1,4 +1,4 @@
-//! Joins answers to consecutive ranges of steps while they arrive, without parsing values.
+//! Joins answers to consecutive ranges of steps as they arrive, without parsing values.
 
 use super::labels::order;
 use super::reader::{BEGIN, Rest};
@@ -6,10 +6,10 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use tidepool_store::StoreError;
 
-/// Returns the next part of an answer: whole series; empty after the last one.
+/// Returns the next part of an answer, which has complete series; empty after the last part.
 pub type Source<'a> = Box<dyn FnMut() -> Result<Vec<u8>, StoreError> + 'a>;
 
-/// Answers to consecutive ranges of steps, each with its series in label order.
+/// Joins answers to consecutive ranges of steps. Each answer has its series in label order.
 pub struct Joined<'a> {
     pieces: Vec<Piece<'a>>,
     is_begun: bool,
@@ -20,13 +20,13 @@ pub struct Joined<'a> {
 struct Piece<'a> {
     source: Source<'a>,
     part: Vec<u8>,
-    /// Offset behind the next series.
+    /// Offset in `part` after the next series.
     at: usize,
     next: Option<SeriesRanges>,
     is_begun: bool,
 }
 
-/// Offsets of a series in a part: labels, and points without the brackets around them.
+/// Offsets of a series in a part: its labels, and its points without the enclosing brackets.
 struct SeriesRanges {
     metric: Range<usize>,
     floats: Range<usize>,
@@ -34,14 +34,14 @@ struct SeriesRanges {
 }
 
 impl<'a> Joined<'a> {
-    /// Takes the answers in order of time, each as its first part and the source of the others.
+    /// Expects the answers in order of time, each as its first part and a source of the rest.
     pub fn new(pieces: impl IntoIterator<Item = (Vec<u8>, Source<'a>)>) -> Joined<'a> {
         let piece = |(part, source)| Piece { source, part, at: 0, next: None, is_begun: false };
         let pieces = pieces.into_iter().map(piece).collect();
         Joined { pieces, is_begun: false, has_series: false, is_ended: false }
     }
 
-    /// Returns whole series, at least `bytes_min` bytes if as many remain; empty at the end.
+    /// Returns complete series of at least `bytes_min` bytes; fewer only at the end, then none.
     pub fn next_part(&mut self, bytes_min: usize) -> Result<Vec<u8>, StoreError> {
         let mut out = Vec::new();
         if self.is_ended {
@@ -123,7 +123,7 @@ impl Piece<'_> {
 
     /// Moves to the next series.
     fn advance(&mut self) -> Result<(), StoreError> {
-        // Copied, since the source replaces the part in which the labels lie.
+        // Copied, because the source replaces the part that contains the labels.
         let before = self.metric().map(<[u8]>::to_vec);
         self.next = None;
         if self.at == self.part.len() {
@@ -132,7 +132,7 @@ impl Piece<'_> {
         }
         let failed = || StoreError::Runtime("the parts of an answer do not fit together".into());
         self.next = self.read(before.is_some()).ok_or_else(failed)?;
-        // Unsorted series would appear twice in the answer, so the order is verified.
+        // Checked, because an unsorted series would appear twice in the answer.
         let is_in_order = match (before, self.metric()) {
             (Some(before), Some(next)) => order(&before, next) == Ordering::Less,
             _ => true,
@@ -170,7 +170,7 @@ impl Piece<'_> {
         let mut histograms = 0..0;
         if rest.take(b",\"histograms\":[") {
             let begin = at(&rest);
-            // Buckets have brackets of their own, so only parsing finds the end.
+            // Buckets contain brackets as well, so the end is found only by parsing.
             while !rest.take(b"]") {
                 if at(&rest) > begin {
                     rest.expect(b",")?;

@@ -1,15 +1,15 @@
-//! Label sets in the engine's JSON: `{"name":"value",…}`, by ascending name.
+//! Label sets in the engine's JSON: `{"name":"value",…}`, sorted by name.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Compares two label sets in the order of an answer's series.
+/// Compares two label sets as the series of an answer are sorted.
 pub fn order(one: &[u8], other: &[u8]) -> Ordering {
-    // Equal bytes are equal labels, the usual case when answers are joined.
+    // Equal bytes are equal labels, which is the usual case when answers are joined.
     if one == other { Ordering::Equal } else { Texts(one).cmp(Texts(other)) }
 }
 
-/// Iterates over names and values in turn.
+/// Iterates over the names and values of a label set, alternately.
 struct Texts<'a>(&'a [u8]);
 
 impl<'a> Iterator for Texts<'a> {
@@ -24,7 +24,7 @@ impl<'a> Iterator for Texts<'a> {
     }
 }
 
-/// Length of a JSON string up to its closing quote.
+/// Returns the length of a JSON string up to its closing quote; `None` if there is none.
 pub fn text_length(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -48,7 +48,7 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
                 Some(b'n') => out.push(b'\n'),
                 Some(b'r') => out.push(b'\r'),
                 Some(b't') => out.push(b'\t'),
-                // The engine writes only control characters as `\u`, so the code fits a byte.
+                // The engine writes only control characters as `\u`, so the code fits into a byte.
                 Some(b'u') => {
                     let digits = bytes.by_ref().take(4);
                     let digit = |byte| char::from(byte).to_digit(16).unwrap_or(0);

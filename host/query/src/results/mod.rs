@@ -1,5 +1,5 @@
-//! Cache of answers of range queries. When a range has moved on, only the steps that are new, or
-//! whose samples changed, are evaluated again.
+//! Cache of answers to range queries. When a range has moved on, only steps that are new, or whose
+//! samples may have changed, are evaluated.
 //!
 //! ```text
 //!              kept answer
@@ -8,14 +8,14 @@
 //!        reused                    evaluated     the range that is asked for
 //! ```
 //!
-//! A step is reused only if nothing that it may have read has changed since its evaluation began:
-//! no sample at its time or before was stored, and nothing was deleted, lost or otherwise added
-//! ([`Ledger`]). Only answers whose steps depend on nothing else, as the engine states, are cached.
-//! If annotations differ from step to step, nothing is cached ([`notes`]).
+//! A step is reused only if nothing that it may have read has changed since its evaluation: no
+//! sample at its time or before was stored, and nothing was deleted, lost or imported ([`Ledger`]).
+//! An answer is cached only if its steps depend on nothing else, as the engine reports. Nothing is
+//! cached if annotations differ from step to step ([`notes`]).
 //!
-//! The cache holds the texts of values ([`points`]) as the engine wrote them ([`reader`]), so an
-//! answer is byte for byte what the engine would write, without formatting numbers. Its memory is
-//! bounded and is part of the memory of reads; the least recently used answer is evicted first.
+//! The cache has the texts of values ([`points`]) as the engine wrote them ([`reader`]), so an
+//! answer is byte for byte the engine's, without formatting numbers again. The cache is bounded and
+//! counts towards the memory limit for reads. The least recently used answer is evicted first.
 
 mod answer;
 mod joined;
@@ -42,16 +42,16 @@ use tidepool_runtime::MemoryPool;
 use tidepool_store::reading::{Ledger, Moment};
 use tidepool_telemetry::MetricsText;
 
-/// Maximum number of remembered queries whose annotations change; the oldest is dropped first.
+/// Maximum number of queries that are remembered because their annotations differ by step.
 const UNSTEADY_MAX: usize = 256;
 
-/// Divisor of the cache's size that gives the maximum size of one answer.
+/// An answer may have at most the cache's size divided by this number.
 const ANSWER_PART: usize = 4;
 
-/// Divisor of the memory of reads that gives the maximum size of the cache.
+/// The cache may have at most the memory limit for reads divided by this number.
 const READS_PART: usize = 8;
 
-/// Everything that changes an answer besides its range; equal keys have interchangeable steps.
+/// Everything except the range that changes an answer. Steps with equal keys are interchangeable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     pub text: String,
@@ -59,27 +59,27 @@ pub struct Key {
     /// Remainder of the first step's time divided by the step.
     pub phase_ms: i64,
     pub lookback_ms: i64,
-    /// Step of subqueries without one.
+    /// Step of subqueries that state none.
     pub subquery_step_ms: i64,
     pub samples_max: u64,
     pub features: QueryFeatures,
 }
 
-/// A cached answer, and the moment to which its validity is compared.
+/// A cached answer, and the state of the store that it reflects.
 #[derive(Clone)]
 pub struct CachedAnswer {
     pub answer: Arc<Answer>,
-    /// Taken before the evaluation; a change after it may be missing in the answer.
+    /// State of the store before the evaluation. The answer may not reflect later changes.
     moment: Moment,
-    /// The largest number of steps requested at once.
+    /// The largest number of steps that a query has requested at once.
     pub widest: u64,
 }
 
 /// The result of a lookup.
 pub struct Known {
-    /// The moment before the evaluation begins.
+    /// State of the store before the evaluation begins.
     pub moment: Moment,
-    /// An answer with its steps that are still valid, if any requested step is among them.
+    /// A cached answer and its steps that are still valid, if any of these was requested.
     pub found: Option<(CachedAnswer, Steps)>,
 }
 
@@ -102,21 +102,21 @@ struct Answers {
     uses: u64,
     bytes: usize,
     shared_bytes: usize,
-    /// Hashes of keys whose annotations change from step to step, newest last.
+    /// Hashes of keys whose annotations differ from step to step, newest last.
     unsteady: VecDeque<u64>,
 }
 
 impl Results {
-    /// Creates a cache of at most this many bytes of the memory of reads, and an eighth of that
-    /// memory. With 0 it caches nothing. Any change of the store but a write drops all answers.
+    /// Creates a cache of at most `bytes_max` bytes and an eighth of the memory limit for reads.
+    /// With 0, nothing is cached. Changes of the store other than writes drop all answers.
     pub fn new(bytes_max: u64, pool: &Arc<MemoryPool>, ledger: &Arc<Ledger>) -> Results {
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let answers: Arc<Mutex<Answers>> = Arc::default();
-        // Weak, since the ledger outlives the cache and would keep its memory.
+        // Weak, because the ledger outlives the cache and would keep its memory.
         let kept = Arc::downgrade(&answers);
         ledger.on_change(move || {
             let Some(answers) = kept.upgrade() else { return };
-            // The guard is dropped first: freeing the answers takes time that lookups would wait.
+            // The lock is released first, because freeing the answers takes time.
             let dropped = std::mem::take(&mut *lock(&answers));
             drop(dropped);
         });
@@ -139,15 +139,15 @@ impl Results {
         self.bytes_max / ANSWER_PART
     }
 
-    /// Looks up valid steps of the requested ones. Must be called before the query is evaluated.
+    /// Looks up the steps that are still valid. Must be called before the query is evaluated.
     pub fn known(&self, key: &Key, asked: Steps) -> Known {
         let kept = lock(&self.answers).get(key);
-        // A change after this moment may be missing in the evaluation.
+        // An evaluation may not reflect changes after this point.
         let moment = self.ledger.moment();
         let found = kept.and_then(|kept| {
             let before_ms = self.ledger.unchanged_before_ms(kept.moment)?;
             let right = kept.answer.steps.before(before_ms)?;
-            // A cached answer that has none of the requested steps is no hit.
+            // An answer without any of the requested steps is a miss.
             right.intersect(asked)?;
             Some((kept, right))
         });
@@ -156,7 +156,7 @@ impl Results {
         Known { moment, found }
     }
 
-    /// Returns a reader for an answer that passes.
+    /// Returns a parser that collects an answer for the cache while it is sent.
     pub fn reader(&self, steps: Steps) -> Reader {
         Reader::new(steps, self.answer_bytes_max(), self.pool.share())
     }
@@ -166,7 +166,7 @@ impl Results {
         Answer::join(pieces, self.answer_bytes_max(), self.pool.share())
     }
 
-    /// Caches an answer evaluated after `moment`, in place of the one with the same key.
+    /// Caches an answer that was evaluated after `moment`. Replaces the answer with the same key.
     pub fn keep(&self, key: Key, moment: Moment, answer: Arc<Answer>, widest: u64) {
         let bytes = entry_bytes(&key, &answer);
         if bytes > self.answer_bytes_max() || self.moment_is_over(moment) {
@@ -177,7 +177,7 @@ impl Results {
             return;
         }
         let mut dropped = vec![answers.remove(&key)];
-        // The replaced answer is gone already, so its bytes are not counted against the new one.
+        // The replaced answer is already removed, so its bytes are not counted.
         while answers.bytes + bytes > self.bytes_max {
             let Some((_, oldest)) = answers.by_use.first_key_value() else { break };
             let oldest = Arc::clone(oldest);
@@ -185,12 +185,12 @@ impl Results {
             self.evictions.fetch_add(1, Relaxed);
         }
         answers.insert(key, CachedAnswer { answer, moment, widest });
-        // Answers may be large, so they are freed after the lock.
+        // Answers may be large, so they are freed after the lock is released.
         drop(answers);
         drop(dropped);
     }
 
-    /// Drops an answer whose annotations change, and refuses others of its key that have any.
+    /// Drops an answer with changing annotations. Its key is cached again only without annotations.
     pub fn forget_unsteady(&self, key: &Key) {
         let mut answers = lock(&self.answers);
         let dropped = answers.remove(key);
@@ -205,12 +205,12 @@ impl Results {
         drop(dropped);
     }
 
-    /// Returns whether a change since a moment has invalidated all steps.
+    /// Returns whether a change since `moment` has invalidated all steps.
     fn moment_is_over(&self, moment: Moment) -> bool {
         self.ledger.unchanged_before_ms(moment).is_none()
     }
 
-    /// Size of cached answers in the memory of reads, in bytes.
+    /// Returns the bytes that cached answers have reserved in the memory limit for reads.
     pub fn shared_bytes(&self) -> usize {
         lock(&self.answers).shared_bytes
     }
@@ -272,12 +272,12 @@ impl Answers {
     }
 }
 
-/// Hashes a key. In the rare case of a collision, an answer that could be cached is not.
+/// Hashes a key. A collision, which is rare, only keeps an answer from being cached.
 fn hash_of(key: &Key) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
 }
 
-/// Memory of an entry: the answer, two map entries, the key, and reference counts.
+/// Returns the memory of an entry: the answer, two map entries, the key and reference counts.
 fn entry_bytes(key: &Key, answer: &Answer) -> usize {
     const MAPS_BYTES: usize = 128;
     MAPS_BYTES
@@ -288,7 +288,7 @@ fn entry_bytes(key: &Key, answer: &Answer) -> usize {
         + answer.bytes()
 }
 
-/// Locks a mutex. The state remains valid if another holder panicked, so poison is ignored.
+/// Locks a mutex. Poison is ignored, because the state stays valid if a thread panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

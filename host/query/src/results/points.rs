@@ -1,8 +1,8 @@
-//! Points of a series as texts of their values. Runs of steps take the place of times.
+//! Points of a series, as texts of their values. Times are stored as runs of steps.
 
 use super::steps::Steps;
 
-/// Marks a text of at least this length; its length follows in four bytes, little-endian.
+/// Marks a text of at least this length. Its length follows in four bytes, little-endian.
 const LONG: u8 = u8::MAX;
 
 /// Points of one series, by ascending time.
@@ -13,20 +13,20 @@ pub struct Points {
     texts: Vec<u8>,
 }
 
-/// Points at consecutive steps, without a gap.
+/// Points at consecutive steps, without a gap between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     first_ms: i64,
     count: u32,
-    /// Offset of the first text in `texts`.
+    /// Offset in `texts` of the first point's text.
     begin: u32,
 }
 
 impl Points {
-    /// Appends a point. Returns false if its time does not follow, or the texts are too long.
+    /// Appends a point. Returns false if its time is not a later step, or the texts get too long.
     #[must_use]
     pub fn push(&mut self, time_ms: i64, text: &[u8], step_ms: i64) -> bool {
-        // Offsets have 32 bits; an answer with more text is not cached.
+        // Offsets have 32 bits. An answer with more text is not cached.
         let (Ok(begin), Ok(length)) = (u32::try_from(self.texts.len()), u32::try_from(text.len()))
         else {
             return false;
@@ -37,7 +37,7 @@ impl Points {
                 if time_ms < next_ms || (time_ms - next_ms) % step_ms != 0 {
                     return false;
                 }
-                // A gap, such as a scrape that failed, begins a new run.
+                // After a gap, such as a failed scrape, a new run starts.
                 if time_ms == next_ms {
                     run.count += 1;
                 } else {
@@ -98,7 +98,7 @@ impl Run {
     }
 }
 
-/// Splits off the first text.
+/// Splits off the first text, and returns it with the rest.
 fn split(texts: &[u8]) -> (&[u8], &[u8]) {
     match texts {
         [LONG, a, b, c, d, rest @ ..] => {

@@ -1,11 +1,10 @@
-//! Parses the answer of a range query while it passes, as the engine writes it: whole series in
-//! each part.
+//! Parses the answer of a range query as the engine writes it. Each part has complete series.
 //!
 //! ```text
 //! "resultType":"matrix","result":[{"metric":{…},"values":[[1.500,"2"],…],"histograms":[[2,{…}],…]},…]
 //! ```
 //!
-//! An answer in any other form is not cached.
+//! An answer in any other format is not cached.
 
 use super::answer::{Answer, Series};
 use super::labels::{order, text_length};
@@ -14,7 +13,7 @@ use super::steps::Steps;
 use std::cmp::Ordering;
 use tidepool_runtime::PoolShare;
 
-/// The beginning of an answer, up to the first series.
+/// Beginning of an answer, up to the first series.
 pub const BEGIN: &[u8] = b"\"resultType\":\"matrix\",\"result\":[";
 
 /// Parser of an answer that arrives in parts.
@@ -29,13 +28,13 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Creates a reader for these steps. The answer may take `bytes_max` bytes of `share`.
+    /// Creates a parser for these steps. It reserves at most `bytes_max` bytes in `share`.
     pub fn new(steps: Steps, bytes_max: usize, share: PoolShare) -> Reader {
         let (series, bytes) = (Vec::new(), 0);
         Reader { steps, bytes, bytes_max, share, series, is_begun: false, is_whole: false }
     }
 
-    /// Reads the next part. Returns `None` if the answer is too large or must not be cached.
+    /// Parses the next part. Returns `None` if the answer is too large or must not be cached.
     pub fn read(&mut self, part: &[u8]) -> Option<()> {
         let mut rest = Rest(part);
         if !std::mem::replace(&mut self.is_begun, true) {
@@ -59,7 +58,7 @@ impl Reader {
         Some(())
     }
 
-    /// Returns the answer if it was read to its end.
+    /// Returns the answer, if its end was parsed.
     pub fn finish(self) -> Option<Answer> {
         let Reader { steps, series, share, is_whole, .. } = self;
         is_whole.then(|| Answer::new(steps, series, share))
@@ -68,7 +67,7 @@ impl Reader {
     fn series(&self, rest: &mut Rest<'_>) -> Option<Series> {
         rest.expect(b"{\"metric\":")?;
         let metric = rest.value()?;
-        // Joining relies on label order, which not every expression gives.
+        // Joining relies on label order, in which not every expression returns its series.
         if let Some(last) = self.series.last()
             && order(&last.metric, metric) != Ordering::Less
         {
@@ -93,10 +92,10 @@ impl Reader {
             rest.expect(b",")?;
             let text = rest.value()?;
             rest.expect(b"]")?;
-            // The writer puts the quotes of numbers back.
+            // The quotes around numbers are removed; the writer adds them again.
             let text =
                 text.strip_prefix(b"\"").and_then(|it| it.strip_suffix(b"\"")).unwrap_or(text);
-            // A point at another time, or twice, would be lost or moved when it is written again.
+            // A duplicate point, or one between steps, would be changed when it is written again.
             let is_within = time_ms >= steps.first_ms && time_ms <= steps.last_ms;
             if !is_within
                 || (time_ms - steps.first_ms) % steps.step_ms != 0
@@ -113,7 +112,7 @@ impl Reader {
     }
 }
 
-/// The unread rest of a part.
+/// The part of the text that is not parsed yet.
 pub(super) struct Rest<'a>(pub(super) &'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -133,7 +132,7 @@ impl<'a> Rest<'a> {
         Some(text)
     }
 
-    /// Takes a string with its quotes, or an object.
+    /// Parses a string with its quotes, or an object, without decoding it.
     pub(super) fn value(&mut self) -> Option<&'a [u8]> {
         if self.0.first() == Some(&b'"') {
             return self.split(text_length(&self.0[1..])? + 2);
@@ -156,14 +155,14 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Takes seconds with three decimals or none, in milliseconds.
+    /// Parses a time in seconds with three decimals or none; returns milliseconds.
     pub(super) fn time_ms(&mut self) -> Option<i64> {
         let is_negative = self.take(b"-");
         let mut number = self.digits()?;
         number = match self.take(b".") {
             true => {
                 let before = self.0.len();
-                // The engine writes all three digits, so fewer are another format.
+                // The engine writes three decimals, so any other number is another format.
                 let decimals = self.digits()?;
                 (before - self.0.len() == 3).then_some(())?;
                 number.checked_mul(1000)?.checked_add(decimals)?
@@ -175,7 +174,7 @@ impl<'a> Rest<'a> {
 
     fn digits(&mut self) -> Option<i64> {
         let length = self.0.iter().position(|byte| !byte.is_ascii_digit())?;
-        // More digits overflow 64 bits, and are no time.
+        // More digits could overflow 64 bits, and cannot be a time.
         if length == 0 || length > 18 {
             return None;
         }

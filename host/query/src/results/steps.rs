@@ -2,12 +2,12 @@
 
 use tidepool_runtime::QueryTimes;
 
-/// Steps of a range query; at least one.
+/// Steps of a range query. There is at least one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     pub first_ms: i64,
     pub last_ms: i64,
-    /// Distance of two steps, greater than zero.
+    /// Distance between two steps, greater than zero.
     pub step_ms: i64,
 }
 
@@ -30,7 +30,7 @@ impl Steps {
         QueryTimes::Range { start_ms: first_ms, end_ms: last_ms, step_ms }
     }
 
-    /// Cuts the range to these times of steps; `None` if the first is after the last.
+    /// Returns the range between the times of two steps; `None` if the first is after the last.
     pub fn between(self, first_ms: i64, last_ms: i64) -> Option<Steps> {
         (first_ms <= last_ms).then_some(Steps { first_ms, last_ms, ..self })
     }
@@ -40,7 +40,7 @@ impl Steps {
         self.between(self.first_ms.max(other.first_ms), self.last_ms.min(other.last_ms))
     }
 
-    /// Returns the steps before a time.
+    /// Returns the steps before a time; `None` if there are none.
     pub fn before(self, time_ms: i64) -> Option<Steps> {
         if self.last_ms < time_ms {
             return Some(self);
@@ -49,7 +49,7 @@ impl Steps {
         self.between(self.first_ms, self.first_ms.checked_add(steps.checked_mul(self.step_ms)?)?)
     }
 
-    /// Splits the range into consecutive parts of nearly equal length; at most one for each step.
+    /// Splits the range into consecutive parts of nearly equal length, each with at least one step.
     pub fn split(self, parts: u64) -> Vec<Steps> {
         let count = self.count();
         let parts = parts.clamp(1, count);
@@ -67,7 +67,7 @@ impl Steps {
         self.index(self.last_ms) as u64 + 1
     }
 
-    /// Index of the step at a time.
+    /// Returns the index of the step at a time.
     pub fn index(self, time_ms: i64) -> usize {
         ((time_ms - self.first_ms) / self.step_ms) as usize
     }

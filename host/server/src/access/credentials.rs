@@ -1,10 +1,10 @@
-//! Credentials of clients. Their scope is decided by the caller.
+//! Credentials of clients. The caller decides which access a credential allows.
 //!
-//! A file has one per line: `basic USER:PASSWORD`, where the password may be a bcrypt hash, or
-//! `bearer TOKEN`. Only hashes keyed with a key of this process are kept. A client's credential is
-//! hashed with the same key, and hashes are compared in constant time. A password that bcrypt has
-//! verified is remembered in the same form, since bcrypt takes tens of milliseconds and senders
-//! send every second.
+//! A file has one credential per line: `basic USER:PASSWORD`, where the password may be a bcrypt
+//! hash, or `bearer TOKEN`. Passwords and tokens are kept only as hashes, keyed with a random key
+//! of this process. A client's credential is hashed with the same key and compared in constant
+//! time. A password that bcrypt has verified is kept in this form as well, since bcrypt takes tens
+//! of milliseconds and senders send every second.
 
 use super::AccessError;
 use super::reload::Reloaded;
@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 /// Maximum number of credentials in a file.
 const CREDENTIALS_MAX: usize = 1000;
 
-/// Maximum cost of a bcrypt hash. It already takes a small node seconds for every wrong password.
+/// Maximum cost of a bcrypt hash. With it, a small node already needs seconds per wrong password.
 const BCRYPT_COST_MAX: u32 = 14;
 
 const BCRYPT_PREFIXES: [&str; 4] = ["$2a$", "$2b$", "$2x$", "$2y$"];
@@ -77,7 +77,7 @@ pub fn open(path: &Path) -> Result<Reloaded<Credentials>, AccessError> {
 
 impl Credentials {
     fn parse(path: &Path, content: &[u8]) -> Result<Credentials, AccessError> {
-        // Only fixed texts, so that no error quotes a secret.
+        // Only fixed texts, so that no error quotes a secret of the file.
         let wrong = |line: usize, problem| {
             let path = path.to_path_buf();
             AccessError::Line { path, line: line + 1, problem }
@@ -90,19 +90,19 @@ impl Credentials {
                 continue;
             }
             credentials.add(line).map_err(|problem| wrong(number, problem))?;
-            // Each attempt is compared with all of them, which bounds its time.
+            // Each attempt is compared with all credentials, so their number bounds its time.
             if credentials.plain.len() + credentials.hashed.len() > CREDENTIALS_MAX {
                 return Err(wrong(number, "there are more than 1000 credentials"));
             }
         }
-        // An empty file would lock out all clients, which is more likely a mistake.
+        // An empty file would lock out all clients, so it is probably a mistake.
         match credentials.kinds == Kinds::default() {
             true => Err(AccessError::Empty { path: path.to_path_buf() }),
             false => Ok(credentials),
         }
     }
 
-    /// Takes users with bcrypt hashes that [`check_hash`] has accepted.
+    /// Builds credentials from users with bcrypt hashes that [`check_hash`] has accepted.
     pub fn of_users(users: Vec<(String, String)>) -> Result<Credentials, &'static str> {
         let mut credentials = Credentials::none()?;
         for (user, bcrypt) in users {
@@ -138,7 +138,7 @@ impl Credentials {
                 let (user, password) = secret
                     .split_once(':')
                     .ok_or("the colon between user and password is missing")?;
-                // An empty password would accept everyone who knows the user.
+                // With an empty password, everyone who knows the user name would be accepted.
                 if password.is_empty() {
                     return Err("the password is empty");
                 }
@@ -168,7 +168,7 @@ impl Credentials {
     pub fn verify(&self, attempt: &Attempt) -> Verified {
         let tag = self.tag(attempt.kind, &attempt.secret);
         let is_it = |known: &Tag| same(known, &tag);
-        // No early end, so that the time does not tell which credential is close.
+        // No early exit, so that the time does not reveal which credential matches.
         let plain = self.plain.iter().fold(false, |found, known| found | is_it(known));
         let remembered = self.hashed.iter().fold(false, |found, hashed| {
             let verified = hashed.verified.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,14 +190,14 @@ impl Credentials {
         let mut parts = attempt.secret.splitn(2, |byte| *byte == b':');
         let (user, password) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let of_user = self.hashed.iter().filter(|hashed| hashed.user.as_bytes() == user);
-        // Hashing for unknown users, too, hides which user names exist.
+        // Hashing for unknown users as well keeps the time from revealing user names.
         let candidates = match of_user.clone().next() {
             Some(_) => of_user.collect::<Vec<_>>(),
             None => self.hashed.iter().take(1).collect(),
         };
         for hashed in candidates {
             let fits = bcrypt::verify(password, &hashed.bcrypt).unwrap_or(false);
-            // The name is compared again, since the candidate of an unknown user is someone else.
+            // Compared again, because for an unknown user the hash is that of another user.
             if fits && hashed.user.as_bytes() == user {
                 let tag = self.tag(attempt.kind, &attempt.secret);
                 let mut verified = hashed.verified.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,7 +219,7 @@ pub fn check_hash(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Compares in constant time, whatever the position of a difference.
+/// Compares two hashes in a time that does not depend on the position of a difference.
 fn same(one: &Tag, other: &Tag) -> bool {
     let pairs = one.as_ref().iter().zip(other.as_ref());
     pairs.fold(0, |different, (a, b)| different | (a ^ b)) == 0

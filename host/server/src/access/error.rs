@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Errors of TLS and credentials files.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// A file that a flag names cannot be used.
+    /// The file named by a flag cannot be used.
     #[error("{flag}: {source}")]
     Flag {
         /// The flag, with its dashes.
@@ -92,16 +92,16 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// Returns a function for `map_err` that adds the flag which names the file.
+    /// Returns a function for `map_err` that adds the flag by which the file was given.
     pub(super) fn by_flag(flag: &'static str) -> impl FnOnce(AccessError) -> AccessError {
         move |source| AccessError::Flag { flag, source: Box::new(source) }
     }
 
-    /// Same as `by_flag`, for the flag of whichever TLS file failed.
+    /// Same as `by_flag`, with the flag of the TLS file that failed.
     pub(super) fn by_tls_flag(files: &TlsFiles) -> impl FnOnce(AccessError) -> AccessError {
         |error| {
             let flag = match error.path() {
-                // Compared in this order, since one file may hold certificate, key and CA.
+                // Compared in this order, because one file may contain certificate, key and CA.
                 Some(path) if path == files.key => "--tls-key-file",
                 Some(path) if path != files.certificate => "--tls-client-ca-file",
                 _ => "--tls-cert-file",

@@ -1,6 +1,6 @@
-//! Host names under which the server accepts requests. A page in a browser can point its own name
-//! at any address and then has the same origin as the server there (DNS rebinding). A server
-//! without credentials must therefore check the name in the request.
+//! Host names under which the server accepts requests. The owner of a web page can point the page's
+//! host name at any address; browsers then treat the page as part of the server at that address
+//! (DNS rebinding). A server without credentials must therefore check the name in the request.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,23 +10,23 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Sources of this machine's names (hosts(5)) and of its search domains (resolv.conf(5)).
+/// `HOSTS` has names of this machine (hosts(5)), `RESOLVER` search domains (resolv.conf(5)).
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
 /// Maximum number of bytes read of each file.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
-/// Lifetime of the cached names of this machine; a network may assign others.
+/// Lifetime of the cached names of this machine; a change of network may change them.
 const OWN_NAMES_FOR: Duration = Duration::from_secs(10);
 /// Maximum length of a DNS name.
 const NAME_BYTES_MAX: usize = 253;
 
-/// A name, or all names below a domain, accepted besides those that no page can point elsewhere.
+/// A host name, or a whole domain, that is accepted in addition to the names in [`is_known`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedHost {
-    /// Any name, which disables the check.
+    /// Every name, so that the check is disabled.
     Any,
     Name(String),
-    /// All names that end with a dot and this domain.
+    /// All subdomains of this domain.
     Below(String),
 }
 
@@ -62,9 +62,9 @@ impl FromStr for AllowedHost {
     }
 }
 
-/// Returns whether requests may name the server by this authority (`HOST`, `HOST:PORT`): an
-/// address, `localhost`, a name without dots, which no stranger can own, a name of this machine, or
-/// an allowed name.
+/// Returns whether a request may use this authority (`HOST`, `HOST:PORT`). It must be an address,
+/// `localhost`, a name without dots (which no stranger can register), a name of this machine, or an
+/// allowed name.
 pub fn is_known(authority: &str, allowed: &[AllowedHost]) -> bool {
     let host = host_of(authority);
     if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
@@ -72,26 +72,26 @@ pub fn is_known(authority: &str, allowed: &[AllowedHost]) -> bool {
     }
     let name = normal(host);
     host.parse::<Ipv4Addr>().is_ok()
-        // Cheap checks come first: the machine's own names take a lock, and at times files.
+        // Cheap checks are first: the machine's own names need a lock, and sometimes files.
         || !name.contains('.')
         || name.ends_with(".localhost")
         || allowed.iter().any(|allowed| allowed.is(&name))
         || own_names().contains(&name)
 }
 
-/// Returns the name of an authority in the form of `--allowed-host`, or `None` if it cannot be one.
+/// Returns the host name of an authority; `None` if `--allowed-host` would not accept the name.
 pub fn name_of(authority: &str) -> Option<String> {
     let name = normal(host_of(authority));
     let is_name = name.len() <= NAME_BYTES_MAX && name.parse::<AllowedHost>().is_ok();
-    // The wildcard is valid for the flag, but a client must not propose it.
+    // A wildcard is valid for the flag, but must not be proposed by a client's request.
     (is_name && !name.contains('*')).then_some(name)
 }
 
-/// Names of this machine: its host name, the same in the search domains and in `.local`, which it
-/// may announce (RFC 6762), and its names in `/etc/hosts`.
+/// Names of this machine: its host name, the host name in each search domain and in `.local` (which
+/// the machine may announce, RFC 6762), and its names in `/etc/hosts`.
 fn own_names() -> Arc<BTreeSet<String>> {
     static NAMES: Mutex<Option<(Instant, Arc<BTreeSet<String>>)>> = Mutex::new(None);
-    // Held while the files are read, so that many requests read them once.
+    // Locked while the files are read, so that concurrent requests read them once.
     let mut known = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     match &*known {
         Some((read, names)) if read.elapsed() < OWN_NAMES_FOR => Arc::clone(names),
@@ -108,7 +108,7 @@ fn names_of_machine(name: &str, hosts: &str, resolver: &str) -> BTreeSet<String>
     let name = normal(name);
     let mut names = BTreeSet::new();
     let first = name.split('.').next().unwrap_or_default();
-    // Without a name, `.local` alone would be accepted.
+    // With an empty host name, `.local` alone would be accepted.
     if first.is_empty() {
         return names;
     }
@@ -122,7 +122,7 @@ fn names_of_machine(name: &str, hosts: &str, resolver: &str) -> BTreeSet<String>
     for line in hosts.lines() {
         let line = line.split('#').next().unwrap_or_default();
         let of_line: Vec<String> = line.split_ascii_whitespace().skip(1).map(normal).collect();
-        // A line may give other names to an address; only lines with this machine's name count.
+        // Other lines name other machines; only lines with this machine's name are used.
         if of_line.contains(&name) || of_line.iter().any(|it| it == first) {
             names.extend(of_line);
         }
@@ -135,7 +135,7 @@ fn names_of_machine(name: &str, hosts: &str, resolver: &str) -> BTreeSet<String>
 fn read(path: &str) -> String {
     let mut text = Vec::new();
     if let Ok(file) = File::open(path) {
-        // Missing content only means that fewer names are known.
+        // A read error only means that fewer names are known.
         let _ = file.take(FILE_BYTES_MAX).read_to_end(&mut text);
     }
     String::from_utf8_lossy(&text).into_owned()

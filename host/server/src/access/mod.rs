@@ -28,7 +28,7 @@ use web::Web;
 /// Interval at which files are checked for changes.
 const RELOAD_EVERY: Duration = Duration::from_secs(5);
 
-/// Maximum wait of a password for its turn to be hashed.
+/// Maximum time that a password waits until it can be hashed.
 const HASH_WAIT: Duration = Duration::from_secs(10);
 
 /// The files of access control. Access that no file restricts is open to everyone.
@@ -51,7 +51,7 @@ pub struct TlsFiles {
     /// Certificate chain, the server's own first.
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// CA certificates that must have signed a client's certificate; `None` demands no certificate.
+    /// CA certificates that must have signed a client's certificate; `None` asks for none.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -67,7 +67,7 @@ pub enum Scope {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// The credential is missing or wrong; these kinds are accepted.
+    /// The credential is missing or wrong. Has the kinds of credentials that are accepted.
     Unauthorized(Kinds),
     /// Too many passwords are waiting to be hashed.
     Busy,
@@ -78,13 +78,13 @@ pub enum Denied {
 pub struct FilesState {
     /// Flag that names the file.
     pub flag: &'static str,
-    /// Whether the present content is in use.
+    /// Whether the current content of the file is in use.
     pub is_used: bool,
     /// Expiry of the certificate in seconds since the epoch, if the file has one.
     pub expires: Option<i64>,
 }
 
-/// The loaded files, and the order in which passwords are hashed.
+/// The loaded files, and a lock that serializes the hashing of passwords.
 pub struct Access {
     config: AccessConfig,
     tls: Option<Arc<Reloaded<Tls>>>,
@@ -92,7 +92,7 @@ pub struct Access {
     read: Option<Arc<Reloaded<Credentials>>>,
     admin: Option<Arc<Reloaded<Credentials>>>,
     web: Option<Arc<Reloaded<Web>>>,
-    /// Permits one hash at a time, so that wrong passwords cannot take all cores.
+    /// Allows one hash at a time, so that wrong passwords cannot occupy all cores.
     hashing: Arc<Semaphore>,
 }
 
@@ -111,7 +111,7 @@ impl Access {
         none.reopen(config)
     }
 
-    /// Loads another configuration. Files in both are read again; verified passwords stay verified.
+    /// Loads a new configuration. Files of both are read again, verified passwords stay verified.
     pub fn reopen(&self, config: &AccessConfig) -> Result<Access, AccessError> {
         let tls = match &config.tls {
             None => None,
@@ -133,12 +133,12 @@ impl Access {
         let read = credentials("--read-credentials-file", |c| &c.read_credentials, &self.read)?;
         let admin = credentials("--admin-credentials-file", |c| &c.admin_credentials, &self.admin)?;
         let web = config.web.as_deref().map(|path| {
-            // The flags restrict what the file may contain, so other flags need a new reading.
+            // The flags limit what the file may contain, so it is checked anew if they changed.
             let known = self.web.as_ref().filter(|_| *config == self.config);
             again(known, || web::open(path, config))
         });
         let web = web.transpose().map_err(AccessError::by_flag("--web-config-file"))?;
-        // Shared with the old configuration, whose requests may still be hashing.
+        // Shared with the old configuration, whose requests may still wait for their turn.
         let hashing = Arc::clone(&self.hashing);
         Ok(Access { config: config.clone(), tls, write, read, admin, web, hashing })
     }
@@ -186,7 +186,7 @@ impl Access {
         self.web().is_none_or(|web| web.http2)
     }
 
-    /// Returns whether every path needs a credential, including those that are otherwise open.
+    /// Returns whether every path needs a credential, even paths that are usually public.
     pub fn guards_all(&self) -> bool {
         self.web().is_some_and(|web| web.users.is_some())
     }
@@ -226,7 +226,7 @@ impl Access {
             Scope::Read => &self.read,
             Scope::Admin => &self.admin,
         };
-        // Users of the web configuration replace the credentials files; both together are refused.
+        // Users of the web configuration replace the credentials files; both are an error.
         let of_web = self.web().and_then(|web| web.users.clone());
         of_web.or_else(|| file.as_ref().map(|file| file.current()))
     }
@@ -236,8 +236,8 @@ impl Access {
         self.credentials(scope).is_some()
     }
 
-    /// Returns whether access needs neither credentials nor TLS, so that a page in a browser has
-    /// it.
+    /// Returns whether access needs neither credentials nor TLS, so that any page in a browser can
+    /// make such requests.
     pub fn is_open(&self, scope: Scope) -> bool {
         !self.asks_for_credentials(scope) && self.tls().is_none()
     }
@@ -249,7 +249,7 @@ impl Access {
                 () = shutdown.wait() => return,
                 () = tokio::time::sleep(RELOAD_EVERY) => {}
             }
-            // Asked each time: a reload may have replaced the files since the last look.
+            // Looked up each time: a reload may have replaced the files since the last check.
             let access = current();
             // A refresh that panics has changed nothing, so its result is ignored.
             let _ = tokio::task::spawn_blocking(move || access.refresh()).await;
@@ -264,13 +264,13 @@ impl Access {
             credentials.refresh(|_, _| Ok(()));
         }
         if let Some(web) = &self.web {
-            // Unlike a certificate, a half-written web configuration can be valid, but unprotected.
+            // Unlike a certificate, a half-written configuration can be valid but unprotected.
             web.refresh(Web::may_follow);
         }
     }
 }
 
-/// Returns the loaded files after reading them again, or loads them for the first time.
+/// Reads loaded files again, or loads them for the first time.
 fn again<T>(
     known: Option<&Arc<Reloaded<T>>>,
     open: impl FnOnce() -> Result<Reloaded<T>, AccessError>,

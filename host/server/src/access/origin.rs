@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use tidepool_relabel::Pattern;
 
-/// The allowed origins: those that the whole expression matches.
+/// The allowed origins, as a regular expression that must match the whole origin.
 #[derive(Clone, Debug)]
 pub struct CorsOrigin {
     expression: String,

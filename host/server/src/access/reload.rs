@@ -1,4 +1,4 @@
-//! Files that are reloaded when they change. Invalid new content leaves the old one in use.
+//! Files that are reloaded when they change. If new content is invalid, the old one stays in use.
 
 use super::AccessError;
 use std::hash::{BuildHasher, RandomState};
@@ -12,7 +12,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Builds a value from files.
 type Load<T> = Box<dyn Fn(&mut Files) -> Result<T, AccessError> + Send + Sync>;
 
-/// The files read so far, with their contents. A later path may depend on earlier content.
+/// The files read so far, with their contents. The path of a later file may depend on them.
 #[derive(Default)]
 pub struct Files {
     paths: Vec<PathBuf>,
@@ -31,7 +31,7 @@ impl Files {
 pub struct Reloaded<T> {
     load: Load<T>,
     hasher: RandomState,
-    /// Held during a reload, so that only one runs.
+    /// Locked during a reload, so that only one reload runs at a time.
     reading: Mutex<()>,
     state: Mutex<State<T>>,
 }
@@ -40,9 +40,9 @@ struct State<T> {
     current: Arc<T>,
     /// Files from which `current` was built.
     files: Vec<PathBuf>,
-    /// Hash of contents: a file may be replaced within a clock tick, or through a link.
+    /// Hash of the contents, since times can miss a change within a clock tick or of a link.
     used: u64,
-    /// The last logged problem, so that each is logged once.
+    /// The last logged problem, so that a lasting problem is logged once.
     problem: String,
 }
 
@@ -101,7 +101,7 @@ impl<T> Reloaded<T> {
         &self,
         may_follow: impl FnOnce(&T, &T) -> Result<(), AccessError>,
     ) -> Result<(), AccessError> {
-        // One reload at a time. Requests do not wait: `state` is free while files are read.
+        // One reload at a time. Requests do not wait: `state` is not locked while files are read.
         let _turn = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let (paths, used) = {
             let state = self.state();
@@ -109,17 +109,17 @@ impl<T> Reloaded<T> {
         };
         let contents = read_all(&paths)?;
         if self.hasher.hash_one(&contents) == used {
-            // The old content is back, so an earlier problem is over.
+            // The content in use is back, so an earlier problem is over.
             self.state().problem.clear();
             return Ok(());
         }
         let mut files = Files::default();
         let new = (self.load)(&mut files)?;
-        // Locked only now: loading reads files, and may check certificates.
+        // Locked only now, because loading reads files and may check certificates.
         let mut state = self.state();
         may_follow(&state.current, &new)?;
         state.current = Arc::new(new);
-        // Hashed from what was loaded, since the files may have changed since the comparison.
+        // Hashed from the loaded content, since the files may have changed after `read_all`.
         state.used = self.hasher.hash_one(&files.contents);
         state.files = files.paths;
         state.problem.clear();

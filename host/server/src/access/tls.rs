@@ -1,4 +1,4 @@
-//! TLS configuration from files. A changed certificate serves new connections; open ones continue.
+//! TLS configuration from files. A changed certificate is used for new connections only.
 
 use super::reload::Reloaded;
 use super::{AccessError, TlsFiles};
@@ -19,7 +19,7 @@ pub(super) struct Parts {
     /// Certificate chain, the server's own first.
     pub certificate: Pem,
     pub key: Pem,
-    /// CA of client certificates, and whether each client must present one.
+    /// CA of client certificates, and whether a client may connect without a certificate.
     pub clients: Option<(Pem, MustShow)>,
     pub terms: Terms,
 }
@@ -57,7 +57,7 @@ impl Default for Terms {
 /// A TLS acceptor and the expiry of its certificate.
 pub(super) struct Tls {
     pub acceptor: TlsAcceptor,
-    /// Earliest expiry in the chain, in seconds since the epoch; `None` if one is unreadable.
+    /// Earliest expiry in the chain, in seconds since the epoch; `None` if any cannot be parsed.
     pub expires: Option<i64>,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn acceptor(parts: Parts) -> Result<Tls, AccessError> {
     let ends = chain.iter().map(|der| Certificate::read(der).map(|read| read.expires));
     // `None` is the minimum, so one certificate that cannot be parsed makes the expiry unknown.
     let expires = ends.min().flatten();
-    // Without the cause, since no error quotes the content of a file.
+    // The cause is dropped, because no error may quote the content of a file.
     let private = PrivateKeyDer::from_pem_slice(&key.content)
         .map_err(|_| pem_error(&key, "it holds no private key in PEM".to_owned()))?;
     let builder = ServerConfig::builder_with_provider(Arc::new(terms.provider))
@@ -96,10 +96,10 @@ pub(super) fn acceptor(parts: Parts) -> Result<Tls, AccessError> {
         Some((roots, must_show)) => builder.with_client_cert_verifier(verifier(&roots, must_show)?),
         None => builder.with_no_client_auth(),
     };
-    // Fails here if the key does not match, not at the first connection.
+    // A key that does not match fails here, not at the first connection.
     let mut config = builder.with_single_cert(chain, private).map_err(wrong)?;
     let h2 = terms.http2.then(|| b"h2".to_vec());
-    // HTTP/2 first: a client that offers both takes the first common one of this list.
+    // HTTP/2 is first: of the protocols that the client offers, the first in this list is used.
     config.alpn_protocols = h2.into_iter().chain([b"http/1.1".to_vec()]).collect();
     config.ignore_client_order = terms.own_order;
     Ok(Tls { acceptor: Arc::new(config).into(), expires })

@@ -18,7 +18,7 @@ use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_settings::flags::size;
 use tidepool_store::MemorySplit;
 
-/// Upper bounds of the defaults; only flags set more. A larger request or queue has no use.
+/// Upper bounds of the defaults for the size of a request and for the memory of all requests.
 const REQUEST_BYTES: u64 = 32 << 20;
 const INFLIGHT_BYTES: u64 = 64 << 20;
 
@@ -67,7 +67,7 @@ impl ServerFlags {
             yaml: String::new(),
             read_samples_max: read.read_sample_limit,
             read_response_bytes_max: read.read_response_limit,
-            // A frame length is 32 bits; a larger bound only means no bound.
+            // Frame lengths have 32 bits, so a larger limit is the same as the maximum.
             read_frame_bytes_max: u32::try_from(read.read_max_bytes_in_frame).unwrap_or(u32::MAX),
         };
         (config, security.access())
@@ -77,7 +77,7 @@ impl ServerFlags {
 /// Checks that the settings of the server are consistent with each other.
 pub fn check(http: &HttpConfig, access: &AccessConfig) -> Result<(), String> {
     security::check_changing(access, http)?;
-    // Half of the memory is for compressed bodies; the largest request would never fit in less.
+    // Half of the memory is for compressed bodies, so the largest request must fit into half.
     let HttpConfig { inflight_bytes_max, request_bytes_max, .. } = http;
     if inflight_bytes_max / 2 < *request_bytes_max {
         return Err(format!(

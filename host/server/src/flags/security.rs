@@ -94,7 +94,7 @@ impl SecurityFlags {
         ..Marks::NONE
     };
 
-    /// Checks that flags which need others are given with them.
+    /// Checks that a flag that requires another flag is given with it.
     pub fn check(&self) -> Result<(), String> {
         let needs = |flag, needed| Err(format!("{flag} needs {needed}"));
         match (&self.tls_cert_file, &self.tls_key_file, &self.tls_client_ca_file) {
@@ -107,7 +107,7 @@ impl SecurityFlags {
 
     /// Builds the configuration of access control.
     pub fn access(self) -> AccessConfig {
-        // `check` has refused one without the other.
+        // `check` has refused a certificate without a key, and a key without a certificate.
         let tls = self.tls_cert_file.zip(self.tls_key_file).map(|(certificate, key)| TlsFiles {
             certificate,
             key,
@@ -123,7 +123,7 @@ impl SecurityFlags {
     }
 }
 
-/// Refuses endpoints that change data without credentials if other endpoints need credentials.
+/// Refuses to leave admin and reload endpoints open if other endpoints need credentials.
 pub(super) fn check_changing(access: &AccessConfig, http: &HttpConfig) -> Result<(), String> {
     let has_others = access.write_credentials.is_some() || access.read_credentials.is_some();
     let lets_change = http.admin_api || http.lifecycle;
@@ -139,7 +139,7 @@ pub(super) fn check_changing(access: &AccessConfig, http: &HttpConfig) -> Result
 
 /// Warns if the network can reach the server without credentials or without TLS.
 pub fn warn_of_strangers(address: &ListenAddress, access: &Access) {
-    // Client certificates identify clients without credentials.
+    // With required client certificates, clients are identified without credentials.
     if address.is_loopback() || access.asks_clients() {
         return;
     }

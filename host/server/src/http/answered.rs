@@ -22,14 +22,14 @@ use tokio::time::sleep;
 /// Maximum length of a logged path or client name, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// Size of a piece in HTTP/2: a client's progress shows only in the demand for the next one.
+/// Maximum size of a piece in HTTP/2. Progress shows only in the demand for the next piece.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// Unanswered requests of a connection; clones share the count.
 #[derive(Clone)]
 pub struct Unanswered {
     count: Arc<AtomicUsize>,
-    /// Requests among them whose bodies were awaited and have not arrived.
+    /// The unanswered requests that are waiting for bytes of their bodies.
     waiting: Arc<AtomicUsize>,
     phase: PhaseCell,
     answers: Arc<Mutex<Answers>>,
@@ -37,7 +37,7 @@ pub struct Unanswered {
 
 #[derive(Default)]
 struct Answers {
-    /// Time at which a part of each response was last taken.
+    /// Time at which the client last accepted a part of each response, by the response's number.
     taken: HashMap<u64, Instant>,
     last_number: u64,
 }
@@ -48,16 +48,16 @@ impl Unanswered {
         Unanswered { count, waiting, phase, answers: Arc::default() }
     }
 
-    /// Waits until a client has taken nothing of a response for `limit`. In HTTP/2, such a client
-    /// may still read all other frames.
+    /// Waits until a client has accepted no part of a response for `limit`. In HTTP/2, such a
+    /// client may still read all other frames.
     pub async fn stall(&self, limit: Duration) {
         loop {
-            // The oldest response decides; others cannot expire before it.
+            // The response that has waited longest decides: no other response can expire earlier.
             let oldest = self.answers().taken.values().min().copied();
             let waited = oldest.map_or(Duration::ZERO, |taken| taken.elapsed());
             match limit.checked_sub(waited) {
                 None | Some(Duration::ZERO) => return,
-                // The oldest may have gone on meanwhile, so it is looked up again.
+                // The oldest response may make progress meanwhile, so it is then looked up again.
                 Some(left) => sleep(left).await,
             }
         }
@@ -74,7 +74,7 @@ impl Unanswered {
         PendingRequest { of: self.clone(), answer: None }
     }
 
-    /// Returns the watch on a request body.
+    /// Returns a tracker for the arrival of a request body.
     pub fn watch_body(&self) -> ComingBody {
         ComingBody { of: self.clone(), is_waited_for: false, bytes: 0 }
     }
@@ -99,7 +99,7 @@ pub struct ComingBody {
 impl ComingBody {
     /// Records that no bytes are available.
     pub fn wait(&mut self) {
-        // Counted once: hyper may poll a body many times before bytes arrive.
+        // Recorded once: hyper may poll a body many times before bytes arrive.
         if !self.is_waited_for {
             self.is_waited_for = true;
             self.of.waiting.fetch_add(1, Relaxed);
@@ -112,7 +112,7 @@ impl ComingBody {
         self.bytes += bytes;
         if self.is_waited_for && self.bytes >= BODY_PROGRESS_BYTES {
             self.bytes = 0;
-            // Enters the phase again, which restarts its time.
+            // Entering the phase again restarts its timeout.
             self.of.note_waiting();
         }
     }
@@ -126,15 +126,15 @@ impl ComingBody {
     }
 }
 
-/// A request that is not completely answered.
+/// A request whose response is not completely sent.
 pub struct PendingRequest {
     of: Unanswered,
-    /// Number of the response, once it is being sent.
+    /// Number of the response; `None` unless the client's progress is tracked.
     answer: Option<u64>,
 }
 
 impl PendingRequest {
-    /// Records that a part of the response was taken, or that its first part is ready.
+    /// Records that the client accepted a part of the response, or that the first part is ready.
     fn is_taken(&mut self) {
         let mut answers = self.of.answers();
         let number = self.answer.unwrap_or(answers.last_number + 1);
@@ -144,9 +144,9 @@ impl PendingRequest {
         self.answer = Some(number);
     }
 
-    /// Records that the response has no bytes to take.
+    /// Records that no bytes of the response are ready.
     fn waits_for_us(&self) {
-        // Time in which the server computes must not count against the client.
+        // Time in which the server computes does not count towards the client's timeout.
         if let Some(answer) = self.answer {
             self.of.answers().taken.remove(&answer);
         }
@@ -156,7 +156,7 @@ impl PendingRequest {
 impl Drop for PendingRequest {
     fn drop(&mut self) {
         self.waits_for_us();
-        // Only the last request ends the phase; in HTTP/2 others may still run.
+        // Only the last of several open requests (HTTP/2) ends the phase.
         if self.of.count.fetch_sub(1, Relaxed) == 1 {
             self.of.phase.set(Phase::Answered);
         } else {
@@ -165,7 +165,7 @@ impl Drop for PendingRequest {
     }
 }
 
-/// A line of the access log, filled at the request and written at its end.
+/// A line of the access log, created with the request and written when the response ends.
 pub struct AccessLine {
     request_id: u64,
     client: Option<SocketAddr>,
@@ -207,7 +207,7 @@ impl AccessLine {
     }
 }
 
-/// Cuts a client's text to the length allowed in the log.
+/// Converts bytes from a client to text, cut to the maximum length in the log.
 pub fn cut(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]).into_owned()
 }
@@ -225,7 +225,7 @@ impl Timer {
     }
 }
 
-/// The body of a response, which records its end when dropped.
+/// The body of a response. When it is dropped, the end of the response is recorded.
 pub struct AnswerBody {
     body: Body,
     status: StatusCode,
@@ -233,9 +233,9 @@ pub struct AnswerBody {
     timer: Timer,
     line: Option<AccessLine>,
     request: PendingRequest,
-    /// Whether the client's progress is watched (HTTP/2).
+    /// Whether the client's progress is tracked, as in HTTP/2.
     is_watched: bool,
-    /// The rest of a large piece.
+    /// Part of a large frame that is not sent yet.
     rest: Bytes,
 }
 
@@ -252,7 +252,7 @@ impl AnswerBody {
         AnswerBody { body, status, bytes: 0, timer, line, request, is_watched, rest }
     }
 
-    /// Watches the client's progress, which [`Unanswered::stall`] needs.
+    /// Tracks the client's progress, which [`Unanswered::stall`] needs.
     pub fn watched(mut self) -> AnswerBody {
         self.is_watched = true;
         self.request.is_taken();
@@ -274,7 +274,7 @@ impl HttpBody for AnswerBody {
         };
         if self.is_watched {
             match &frame {
-                // hyper asks for more only when the flow control window has room.
+                // hyper polls for the next frame only when the flow control window has room.
                 Poll::Ready(_) => self.request.is_taken(),
                 Poll::Pending => self.request.waits_for_us(),
             }
@@ -300,7 +300,7 @@ impl HttpBody for AnswerBody {
 
     fn size_hint(&self) -> SizeHint {
         let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
-        // The upper bound first, since it must not be below the lower one.
+        // The upper bound is set first, because it must never be below the lower bound.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper.saturating_add(rest));
         }
@@ -311,7 +311,7 @@ impl HttpBody for AnswerBody {
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
-        // The drop is the only sign that also comes when the connection breaks.
+        // A body is dropped at its end, and also when the connection breaks.
         let Timer { started, handler, durations } = &self.timer;
         let took = started.elapsed();
         durations.add(handler.number(), self.status, took);

@@ -1,18 +1,18 @@
-//! Runs work of many milliseconds beside the network threads. A node with two cores has one such
-//! thread, and blocking it blocks all connections, scrapes and timers.
+//! Runs work of many milliseconds outside the network threads. A node with two cores has one
+//! network thread, and blocking it blocks all connections, scrapes and timers.
 
 use tidepool_store::StoreError;
 use tokio::sync::Semaphore;
 
-/// Maximum number of jobs. More would not finish sooner on small nodes, and each holds its input.
+/// Maximum number of jobs. More would not finish sooner on small nodes, but use memory for input.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
-/// Runs work on a blocking thread to its end, with its permit, even if the caller is dropped.
+/// Runs work on a blocking thread. The work ends normally even if the caller is dropped.
 pub async fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {
     let turn = TURNS.acquire().await.map_err(|_| StoreError::Stopped)?;
-    // The permit moves into the work, since a dropped caller does not stop the thread.
+    // The permit moves into the work, which continues if the caller is dropped.
     let done = tokio::task::spawn_blocking(move || {
         let done = work();
         drop(turn);

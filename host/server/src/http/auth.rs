@@ -1,4 +1,4 @@
-//! Credentials that endpoints need, and the response without them.
+//! Credentials that endpoints require, and the response if they are missing or wrong.
 
 use super::context::Context;
 use super::reload;
@@ -8,16 +8,16 @@ use crate::access::{Denied, Kinds, Scope};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 
-/// Scope of the credential that a path needs; `None` if it is open to everyone.
+/// Returns the kind of access that a path needs a credential for; `None` if it is open to all.
 pub fn scope(context: &Context, path: &str) -> Option<Scope> {
     if push::is_given(context, path) {
         return Some(Scope::Write);
     }
-    // With users in the web configuration, paths that are open otherwise need a reader, too.
+    // With users in the web configuration, otherwise open paths need read access as well.
     scope_of(path).or_else(|| context.access.guards_all().then_some(Scope::Read))
 }
 
-/// Same as [`scope`], without paths given to plugins. New API endpoints are for readers.
+/// Same as [`scope`], but without the paths of plugins. Unlisted API endpoints need read access.
 pub fn scope_of(path: &str) -> Option<Scope> {
     match path {
         "/api/v1/write" | otlp::PATH => Some(Scope::Write),
@@ -31,7 +31,7 @@ pub fn scope_of(path: &str) -> Option<Scope> {
     }
 }
 
-/// Checks the credential of a request; an error is the response.
+/// Checks the credential of a request; the error is the response to send.
 pub async fn check(context: &Context, scope: Scope, headers: &HeaderMap) -> Result<(), Reply> {
     let credential = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     context.access.check(scope, credential).await.map_err(denied)
@@ -47,7 +47,7 @@ fn denied(denied: Denied) -> Reply {
         }
     };
     let mut reply = text(StatusCode::UNAUTHORIZED, "credentials are missing or wrong\n");
-    // Only kinds that the file has, so that browsers do not ask for passwords in vain.
+    // Only accepted kinds, so that browsers do not ask for a password without need.
     let challenges = [
         (basic, "Basic realm=\"tidepool\", charset=\"UTF-8\""),
         (bearer, "Bearer realm=\"tidepool\""),

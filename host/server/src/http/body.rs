@@ -15,11 +15,11 @@ use tidepool_turns::{Gunzip, GunzipError, Pace};
 /// Initial capacity of a body's buffer.
 const BUFFER_BYTES_MIN: usize = 4 * 1024;
 
-/// Maximum size of a reading request, as sent and decompressed, whatever the flags allow. The
-/// longest list of selectors is far shorter, and two bytes can make fifty in a matcher.
+/// Maximum size of a read request, compressed and decompressed, whatever the flags allow. The
+/// longest list of selectors is far shorter, and two bytes can become fifty in a parsed matcher.
 const READ_BYTES_MAX: usize = 1 << 20;
 
-/// Size from which bodies are decompressed beside the network; below, it takes under a millisecond.
+/// Size from which bodies are decompressed on another thread; below, it takes under a millisecond.
 const ASIDE_BYTES_MIN: usize = 256 * 1024;
 
 /// Maximum size of a body, and its origin for the error message.
@@ -38,7 +38,7 @@ impl Bound {
 
     /// Limit of requests that only read.
     pub fn of_reads(context: &Context) -> Bound {
-        // A node configured for less must not hold more for readers.
+        // A node with a lower limit for writes uses it for reads as well.
         let of_writes = Bound::of_writes(context);
         match of_writes.bytes < READ_BYTES_MAX {
             true => of_writes,
@@ -47,14 +47,14 @@ impl Bound {
     }
 }
 
-/// Bytes in memory with their reservation.
+/// A body in memory, with its memory reservation.
 pub struct BufferedBody {
     pub bytes: StoredBody,
-    /// Reservation, kept as long as the bytes.
+    /// Reservation, which is released together with the bytes.
     pub room: BodyRoom,
 }
 
-/// Reads a body in Snappy's block format. Both sizes are checked before anything is allocated.
+/// Reads a body in Snappy's block format. Both sizes are checked before memory is allocated.
 pub async fn read_snappy(
     context: &Context,
     body: RequestBody,
@@ -62,12 +62,12 @@ pub async fn read_snappy(
 ) -> Result<BufferedBody, Reply> {
     let BufferedBody { bytes: compressed, room: arrived } = collect(context, body, bound).await?;
     let refused = |error| refused(error, bound);
-    // Snappy states the length first, so a bomb is refused before it is decompressed.
+    // Snappy states the length first, so a decompression bomb is refused before decompression.
     let bytes = decompressed_len(&compressed, bound.bytes).map_err(refused)?;
     let room = context.bodies.whole(bytes).await.map_err(|full| error(&full))?;
     let mut whole = context.bodies.buffer(bytes);
     let decompressed = aside::run_if(bytes > ASIDE_BYTES_MIN, move || {
-        // Both bodies keep their reservations while a thread works, even if the client is gone.
+        // The thread owns both reservations, since it works on even if the client disconnects.
         let arrived = BufferedBody { bytes: compressed, room: arrived };
         let written = decompress(&arrived.bytes, &mut whole)?;
         whole.truncate(written);
@@ -76,7 +76,7 @@ pub async fn read_snappy(
     decompressed.await.map_err(|failed| error(&failed))?.map_err(refused)
 }
 
-/// Reads a sender's body, either plain or gzip, with limits for both sizes.
+/// Reads a sender's body, which may be compressed with gzip. Both sizes are limited.
 pub async fn read_plain_or_gzip(
     context: &Context,
     request: Request,
@@ -104,7 +104,7 @@ async fn read_plain(context: &Context, request: Request) -> Result<BufferedBody,
     }
 }
 
-/// Decompresses and reserves memory on the way: gzip's own size field cannot be trusted.
+/// Decompresses gzip and reserves memory as the data grows: gzip's size field cannot be trusted.
 async fn gunzip(context: &Context, compressed: &[u8], bound: Bound) -> Result<BufferedBody, Reply> {
     let Bound { bytes: bytes_max, set_by } = bound;
     let broken = |error: GunzipError| {
@@ -149,7 +149,7 @@ fn refused(error: BodyError, bound: Bound) -> Reply {
     text(status, format!("{error}\n"))
 }
 
-/// Makes a refusal retryable for senders: a slow body may be faster next time.
+/// Makes the refusal of a slow body retryable, since a retry may be faster.
 pub fn for_sender(mut reply: Reply) -> Reply {
     if reply.status() == StatusCode::REQUEST_TIMEOUT {
         *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -176,8 +176,8 @@ pub async fn collect(
     }
 }
 
-/// Reserves memory for received bytes only, whatever length is announced. Copies them into one
-/// buffer: a client could send single bytes.
+/// Reads a body into one buffer. Memory is reserved for received bytes only, whatever length is
+/// announced. Bytes are copied, because a client could send them one by one.
 async fn read(
     context: &Context,
     mut body: RequestBody,
@@ -188,12 +188,12 @@ async fn read(
         let message = format!("the body is larger than {bytes_max} bytes ({set_by})\n");
         text(StatusCode::PAYLOAD_TOO_LARGE, message)
     };
-    // An announced length above the limit is refused without reading.
+    // A body whose announced length exceeds the limit is refused without being read.
     let announced = body.size_hint().upper();
     if announced.is_some_and(|bytes| bytes > bytes_max as u64) {
         return Err(too_large());
     }
-    // The last growth of the buffer ends at the announced length.
+    // The buffer never grows beyond the announced length.
     let end = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(bytes_max);
     let mut bytes = Vec::new();
     let mut room = context.bodies.arriving();

@@ -1,4 +1,4 @@
-//! Configuration of the HTTP server, which the flags of the crate build.
+//! Configuration of the HTTP server, built from the flags of this crate.
 
 use super::listen::ListenAddress;
 use crate::access::{AllowedHost, CorsOrigin};
@@ -27,7 +27,7 @@ pub struct HttpConfig {
     pub lifecycle: bool,
     /// Whether each request is logged.
     pub access_log: bool,
-    /// Names accepted besides those that no page can point elsewhere.
+    /// Host names from `--allowed-host`, accepted in addition to the machine's own names.
     pub allowed_hosts: Vec<AllowedHost>,
     /// Origins of browser pages that may read responses.
     pub cors_origin: CorsOrigin,
@@ -39,14 +39,14 @@ pub struct HttpConfig {
     pub read_samples_max: u64,
     /// Maximum size of a SAMPLES response in bytes; 0 for no limit.
     pub read_response_bytes_max: u64,
-    /// Size in bytes at which a streamed frame ends.
+    /// Size in bytes at which a frame of a streamed response is ended.
     pub read_frame_bytes_max: u32,
 }
 
-/// Timeouts of clients; each counts from the last progress.
+/// Timeouts for clients. Each is measured from the last progress.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLimits {
-    /// For the head of a request, and then for its body.
+    /// Maximum time to receive a request head, and then the same again for the body.
     pub request_timeout: Duration,
     pub idle_timeout: Duration,
     /// Close connections whose client reads no response data for this long.

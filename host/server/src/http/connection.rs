@@ -1,9 +1,9 @@
-//! A connection from its first to its last byte.
+//! Serves a connection from its first to its last byte.
 //!
 //! A connection between two requests, or with an incomplete request head, may be closed at any
-//! time: after a timeout, or after a second if others wait for its place. If no such connection
-//! exists, one whose request bodies arrive slowly gives up its place. A request in progress is
-//! never cut off here; its body and its response have limits of their own.
+//! time: after a timeout, or after a second if other connections wait for a slot. If none can be
+//! closed, one with a slow request body is closed. A request in progress is never aborted here; its
+//! body and its response have their own limits.
 
 use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
 use super::config::ClientLimits;
@@ -39,17 +39,17 @@ use tracing::Instrument as _;
 /// Size of a connection's read buffer and of its write buffer, in bytes.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
-/// Maximum number of concurrent requests on an HTTP/2 connection; further ones wait at the client.
-/// RFC 9113, section 6.5.2, recommends at least 100.
+/// Maximum number of concurrent requests on an HTTP/2 connection; the client delays further
+/// requests. RFC 9113, section 6.5.2, recommends at least 100.
 const HTTP2_STREAMS_MAX: u32 = 100;
 
-/// Time for which a connection is not closed for others; a busy client sends again within it.
+/// Time for which a connection keeps its slot in any case. A busy client sends again within it.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Timeout of the last response to a slow client.
+/// Timeout of the last response before a connection is closed.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reason for closing a connection that its client would have kept.
@@ -76,18 +76,18 @@ impl Overdue {
 pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdown) {
     let counters = &context.counters;
     counters.connections_open.fetch_add(1, Relaxed);
-    // Responses are small and awaited. A failure costs only delay, so it is ignored.
+    // Responses are small and awaited. A failure to set the option costs only delay.
     let _ = stream.set_nodelay(true);
     let client = stream.peer_addr().ok();
     match context.access.tls() {
         None => serve_requests(context, client, stream, shutdown).await,
         Some(acceptor) => {
-            // A handshake precedes the first request, so it gets no more time than a head.
+            // The handshake precedes the first request head, and gets no more time than a head.
             let limit = HANDSHAKE_TIMEOUT.min(context.http.limits.request_timeout);
             let handshake = timeout(limit, handshake(context, acceptor, stream));
             let secured = tokio::select! {
                 secured = handshake => secured.unwrap_or_else(|elapsed| Err(elapsed.into())),
-                // A client that does not finish the handshake must not keep a place from others.
+                // A client that does not finish the handshake must not keep others waiting.
                 () = crowd_out(Instant::now(), &context.crowded.idle) => {
                     Err(io::ErrorKind::WouldBlock.into())
                 }
@@ -104,16 +104,16 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
     counters.connections_open.fetch_sub(1, Relaxed);
 }
 
-/// Runs the TLS handshake. Plain HTTP gets an explanation, as from Go's servers.
+/// Runs the TLS handshake. Plain HTTP is answered with an explanation, as by Go's servers.
 async fn handshake(
     context: &Context,
     acceptor: TlsAcceptor,
     stream: TcpStream,
 ) -> io::Result<TlsStream<TcpStream>> {
     let mut first = [0; 5];
-    // Only looked at, so that the acceptor still finds the whole handshake.
+    // Only peeked, so that the acceptor still reads the whole handshake.
     let bytes = stream.peek(&mut first).await?;
-    // Go looks at five bytes, the header of a TLS record. A request line arrives in one piece.
+    // Like Go, compares five bytes, the length of a TLS record header. They arrive in one piece.
     if [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO"].contains(&&first) && bytes == first.len()
     {
         let stream = Watched::new(stream, PhaseCell::new(), context.http.limits.send_timeout);
@@ -134,7 +134,7 @@ async fn serve_requests<S>(
 {
     let phase = PhaseCell::new();
     let mut stream = Watched::new(stream, phase.clone(), context.http.limits.send_timeout);
-    // One watch for both protocols, so that a client cannot restart its timeout.
+    // One watch over detection and requests, so that a client cannot restart its timeout.
     let overdue = overdue(phase.listen(), context.http.limits, &context.crowded);
     let mut overdue = std::pin::pin!(overdue);
     let is_http2 = tokio::select! {
@@ -143,17 +143,17 @@ async fn serve_requests<S>(
         reason = &mut overdue => return close(context, stream, reason).await,
     };
     let is_http2 = match is_http2 {
-        // Without HTTP/2, the preface is refused by the HTTP/1.1 parser.
+        // If HTTP/2 is disabled, the parser of HTTP/1.1 refuses the preface.
         Ok(is_http2) => is_http2 && context.access.allows_http2(),
         Err(error) => return tracing::debug!(%error, "a connection ended early"),
     };
     let unanswered = Unanswered::new(phase);
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let (pending, coming) = (unanswered.begin(), unanswered.watch_body());
-        // Each request uses the newest configuration, also on a connection that was open before.
+        // Each request uses the newest configuration, even on a connection that was opened before.
         let context = context.now();
         async move {
-            // HTTP/1.1 needs no reading of rests: the stream discards them after the last response.
+            // Not needed in HTTP/1.1: the stream discards the rest after the last response.
             let unread = is_http2.then(Unread::default);
             let mut request = request.map(|body| RequestBody::new(body, unread.clone(), coming));
             if let Some(uri) = routes::without_more_slashes(&context, request.uri()) {
@@ -166,10 +166,10 @@ async fn serve_requests<S>(
             let timer = Timer::start(handler, Arc::clone(&context.durations));
             let answer = async {
                 let mut reply = routes::handle(&context, handler, request).await;
-                // On every response, including refusals, as exporter-toolkit does.
+                // Added to every response, including refusals, as exporter-toolkit does.
                 context.access.add_headers(reply.headers_mut());
                 context.requests.note(&asked, handler, &reply);
-                // Before the response is sent, since its end closes the stream (see `request`).
+                // Done before the response, whose end closes the stream (see `request`).
                 if let Some(unread) = unread {
                     unread.read().await;
                 }
@@ -187,14 +187,14 @@ async fn serve_requests<S>(
     let mut stops = false;
     if is_http2 {
         let mut connection = http2_builder().serve_connection(TokioIo::new(stream), service);
-        // The socket alone does not show it: a client may read other streams, but not this one.
+        // The socket cannot show this: the client may read other streams, but not this response.
         let stall = unanswered.stall(context.http.limits.send_timeout);
         let mut stall = std::pin::pin!(stall);
         loop {
             tokio::select! {
                 ended = &mut connection => return note_end(&context.counters, ended),
                 () = &mut stall => {
-                    // No last word: a client that reads nothing would not read it.
+                    // No last response: a client that reads nothing would not read it.
                     tracing::debug!("closed a connection because its client read no response data");
                     return count(&context.counters.connections_slow_reader);
                 }
@@ -205,21 +205,21 @@ async fn serve_requests<S>(
                 reason = &mut overdue => {
                     reason.count(&context.counters);
                     Pin::new(&mut connection).graceful_shutdown();
-                    // No request is in progress; the client only needs to see the end.
+                    // No request is in progress; the client only needs to be told of the end.
                     let _ = timeout(FAREWELL_TIMEOUT, connection).await;
                     return;
                 }
             }
         }
     }
-    // hyper's own refusals are bare status codes; the explanations are in `refuse`.
+    // hyper's own refusals are bare status codes; `refuse` sends an explanation instead.
     stream.keep_back_refusals();
     let stream = TokioIo::new(Typed::new(stream));
     let mut connection = http1_builder().serve_connection(stream, service);
     loop {
         tokio::select! {
             ended = &mut connection => {
-                // Taken back from hyper, which writes nothing after a refusal.
+                // The stream is taken back from hyper, which writes nothing after a refusal.
                 let stream = connection.into_parts().io.into_inner().into_inner();
                 refuse(stream, ended.as_ref().err()).await;
                 return note_end(&context.counters, ended);
@@ -229,7 +229,7 @@ async fn serve_requests<S>(
                 Pin::new(&mut connection).graceful_shutdown();
             }
             reason = &mut overdue => {
-                // No request is in progress in this phase, except one whose body is slow.
+                // No request is in progress in this phase, except one with a slow body.
                 let stream = connection.into_parts().io.into_inner().into_inner();
                 return close(context, stream, reason).await;
             }
@@ -240,12 +240,12 @@ async fn serve_requests<S>(
 fn http1_builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder.max_headers(HEADERS_MAX).max_header_size(HEAD_BYTES_MAX);
-    // `overdue` has the timeouts, which differ for idle connections and heads.
+    // `overdue` applies the timeouts, which differ for idle connections and incomplete heads.
     builder.max_buf_size(BUFFER_BYTES_MAX).header_read_timeout(None);
     builder
 }
 
-/// Bounds unread and unsent bytes of a connection as in HTTP/1.1.
+/// Limits unread and unsent bytes of a connection to the same sizes as in HTTP/1.1.
 fn http2_builder() -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.max_concurrent_streams(HTTP2_STREAMS_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
@@ -256,7 +256,7 @@ fn http2_builder() -> http2::Builder<TokioExecutor> {
     builder
 }
 
-/// Ends an HTTP/1.1 connection whose timeout has expired or whose place is needed.
+/// Closes an HTTP/1.1 connection whose timeout has expired or whose slot is needed.
 async fn close<S>(context: &Context, mut stream: Watched<S>, reason: Overdue)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -271,7 +271,7 @@ where
             );
             say(stream, StatusCode::REQUEST_TIMEOUT, &why).await;
         }
-        // 503, because a sender drops the samples of a 4xx.
+        // 503, because a sender drops its samples after a 4xx.
         Overdue::SlowBody => {
             let why = format!(
                 "the request's body comes slower than {BODY_PROGRESS_BYTES} bytes a second, and \
@@ -283,7 +283,7 @@ where
     }
 }
 
-/// Explains a refusal by the parser.
+/// Sends an explanation of a refusal by the parser.
 async fn refuse<S>(mut stream: Watched<S>, error: Option<&hyper::Error>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -303,7 +303,7 @@ where
     say(stream, status, &why).await;
 }
 
-/// Writes a last response on an HTTP/1.1 connection that has no request.
+/// Writes a last response on an HTTP/1.1 connection without a request in progress.
 async fn say<S>(mut stream: Watched<S>, status: StatusCode, why: &str)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -326,11 +326,11 @@ where
     let _ = timeout(FAREWELL_TIMEOUT, farewell).await;
 }
 
-/// Waits until the connection may be closed. Of connections that wait to be closed, the longest
-/// waiting goes first.
+/// Waits until the connection may be closed. Among several such connections, the one that has
+/// waited longest is closed first.
 ///
-/// A new phase is checked only after a while, and its end is awaited only from then on: following
-/// each phase of a busy client would cost timers and wakes with each request.
+/// A phase is first checked after a while, and its end is awaited only after that: following each
+/// phase of a busy client would need timers and wakeups with each request.
 async fn overdue(
     mut phase: watch::Receiver<Current>,
     limits: ClientLimits,
@@ -343,7 +343,7 @@ async fn overdue(
             sleep_until(current.since + brief).await;
             continue;
         }
-        // Idle and incomplete heads have a deadline. Work has none here, and bodies have their own.
+        // Idle connections and incomplete heads have a deadline here. Work has none.
         let (limit, reason) = match current.phase {
             Phase::Idle => (limits.idle_timeout, Overdue::Idle),
             Phase::Head => (limits.request_timeout, Overdue::SlowHead),
@@ -353,7 +353,7 @@ async fn overdue(
                     () = crowd_out(current.since, &crowded.slow) => return Overdue::SlowBody,
                 }
             }
-            // A response that nobody reads is the affair of `Watched`.
+            // A client that does not read its response is handled by `Watched`.
             Phase::Working | Phase::Answered => {
                 end_of(&mut phase).await;
                 continue;
@@ -369,18 +369,18 @@ async fn overdue(
 
 async fn end_of(phase: &mut watch::Receiver<Current>) {
     if phase.changed().await.is_err() {
-        // The sender is dropped together with the connection.
+        // The sender is dropped only when the connection ends, and this future with it.
         std::future::pending().await
     }
 }
 
-/// Waits until others need the place of a connection that has had its grace period.
+/// Waits until others need the connection's slot, but at least for the grace period.
 async fn crowd_out(since: Instant, crowded: &Notify) {
     sleep_until(since + GRACE).await;
     crowded.notified().await;
 }
 
-/// Counts the cause of a broken connection; only debug lines, since clients may break off.
+/// Counts the cause of a broken connection. Logged at debug level, since clients may disconnect.
 fn note_end(counters: &HttpCounters, ended: Result<(), hyper::Error>) {
     let Err(error) = ended else { return };
     tracing::debug!(%error, "a connection ended early");

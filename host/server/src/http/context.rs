@@ -1,5 +1,5 @@
 //! State shared by all requests: the store, the settings and the counters. Every endpoint depends
-//! on this file, and it depends on no endpoint.
+//! on this file, but this file depends on no endpoint.
 
 use super::config::HttpConfig;
 use super::counters::{HttpCounters, Translation};
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use tidepool_lifecycle::clock::system_now_ms;
 use tokio::sync::{Notify, watch};
 
-/// Settings of requests, always from one configuration: an endpoint must not be enabled with the
-/// access rules of another configuration.
+/// Settings of requests, replaced together: an endpoint must not be enabled while the access rules
+/// of an older configuration are still in force.
 #[derive(Clone)]
 pub struct Live {
     /// Limits, labels and enabled endpoints.
@@ -39,26 +39,26 @@ pub struct ServerConfig {
     /// Metrics of forwarding, by destination.
     pub forward: ForwardFigures,
     pub scraping: Scraping,
-    /// Current settings. Changes apply to later requests, but not to the address, nor to the limits
-    /// of connections and of all bodies.
+    /// Current settings. Later requests use changed settings, but the address and the limits of
+    /// connections and of memory for bodies stay as at the start.
     pub live: watch::Receiver<Live>,
     /// Triggers a reload of the configuration.
     pub reload: ReloadHandle,
 }
 
-/// State of a request. Clones share everything but the settings.
+/// State of a request. Clones share everything except the settings.
 #[derive(Clone)]
 pub struct Context {
     pub store: Store,
     pub queries: Queries,
     pub plugins: Option<Plugins>,
-    /// As of the arrival of the request.
+    /// Access rules at the arrival of the request.
     pub access: Arc<Access>,
     pub ship: Option<Arc<ShipFigures>>,
     /// Metrics of forwarding, by destination.
     pub forward: ForwardFigures,
     pub scraping: Scraping,
-    /// As of the arrival of the request.
+    /// Settings at the arrival of the request.
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
     pub counters: Arc<HttpCounters>,
@@ -72,12 +72,12 @@ pub struct Context {
     live: watch::Receiver<Live>,
 }
 
-/// Wakes the longest waiting connection, which then gives up its place.
+/// Wakes the connection that has waited longest, which then closes and so frees its slot.
 #[derive(Default)]
 pub struct Crowded {
-    /// For connections without a request.
+    /// Waited on by connections without a request.
     pub idle: Notify,
-    /// For connections with slow request bodies.
+    /// Waited on by connections with slow request bodies.
     pub slow: Notify,
 }
 
@@ -108,19 +108,19 @@ impl Context {
         }
     }
 
-    /// Entry to the store, through plugins if configured.
+    /// Returns the entry for writes to the store, which passes them through plugins if configured.
     pub fn intake(&self) -> Intake {
         Intake::new(self.store.clone(), self.plugins.clone())
     }
 
     /// Returns the context with the current settings.
     pub fn now(&self) -> Context {
-        // Both are taken in one borrow, so that a reload cannot come between them.
+        // Both are read in one borrow, so that they are of the same configuration.
         let Live { http, access } = self.live.borrow().clone();
         Context { http, access, ..self.clone() }
     }
 
-    /// Returns a function that gives the current access rules at each call.
+    /// Returns a function that returns the current access rules at each call.
     pub fn current_access(&self) -> impl Fn() -> Arc<Access> + use<> {
         let live = self.live.clone();
         move || Arc::clone(&live.borrow().access)

@@ -7,7 +7,7 @@ use tidepool_store::BodyBudget;
 use tidepool_telemetry::MetricsText;
 use tokio::sync::Semaphore;
 
-/// Maximum number of bodies translated at a time.
+/// Maximum number of bodies that are translated concurrently.
 const TRANSLATORS_MAX: usize = 4;
 
 #[derive(Default)]
@@ -32,13 +32,13 @@ pub struct HttpCounters {
     pub refused_unavailable: AtomicU64,
 }
 
-/// Permits for translations, and their counters.
+/// Permits for translating bodies, and counters by endpoint.
 pub struct Translation {
     pub turns: Arc<Semaphore>,
     pub otlp: HandlerCounters,
-    /// Prometheus text format and OpenMetrics.
+    /// Bodies in Prometheus' text format, OpenMetrics or protobuf.
     pub import: HandlerCounters,
-    /// Bodies that decoder plugins translate.
+    /// Bodies that are translated by decoder plugins.
     pub push: HandlerCounters,
 }
 
@@ -81,7 +81,7 @@ impl HttpCounters {
             let values: Vec<_> = values.iter().map(|(labels, n)| (labels.as_str(), *n)).collect();
             text.counters(name, help, &values);
         }
-        // `push` is missing, since `tidepool_plugin_rows_*` count what decoders make.
+        // `push` is not included: `tidepool_plugin_rows_*` count the rows from decoders.
         for (name, help, otlp, import) in [
             (
                 "tidepool_translated_samples_total",

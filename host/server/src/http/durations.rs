@@ -1,14 +1,14 @@
-//! Durations of requests, from the head to the last byte of the response, under Prometheus' name.
+//! Durations of requests, from the head to the last byte of the response, as in Prometheus.
 
 use hyper::StatusCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tidepool_telemetry::{HistogramValue, MetricsText};
 
-/// Upper bounds in seconds: those of Prometheus, and shorter ones for quick requests.
+/// Upper bounds in seconds: Prometheus' bounds, and shorter bounds for quick requests.
 const BOUNDS: [f64; 12] = [0.001, 0.005, 0.025, 0.1, 0.2, 0.4, 1.0, 3.0, 8.0, 20.0, 60.0, 120.0];
 
-/// Histograms by handler and status; the program gives only a few statuses.
+/// Histograms by handler and status. Only a few statuses are in use.
 pub struct Durations(Vec<OfHandler>);
 
 struct OfHandler {
@@ -33,7 +33,7 @@ impl Durations {
     pub fn add(&self, handler: usize, status: StatusCode, took: Duration) {
         let Some(OfHandler { by_status, .. }) = self.0.get(handler) else { return };
         let mut of_handler = by_status.lock().unwrap_or_else(PoisonError::into_inner);
-        // A linear search: a handler has a handful of statuses.
+        // A linear search is enough: a handler has a handful of statuses.
         let at = of_handler.iter().position(|(known, _)| *known == status);
         let at = at.unwrap_or_else(|| {
             of_handler.push((status, Histogram::default()));

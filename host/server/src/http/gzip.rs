@@ -1,4 +1,4 @@
-//! Compression of responses with gzip: frame by frame, with a bounded window.
+//! Compression of responses with gzip, frame by frame and with bounded memory.
 
 use super::reply::{Body, Reply};
 use bytes::Bytes;
@@ -22,7 +22,7 @@ pub fn is_taken(accepted: GetAll<'_, HeaderValue>) -> bool {
         let mut parts = coding.split(';').map(str::trim);
         let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
         let weight = parts.find_map(|part| part.strip_prefix("q=")).map(str::parse::<f32>);
-        // A weight of zero refuses gzip; one that does not parse is not trusted.
+        // A weight of zero refuses gzip. A weight that cannot be parsed is treated the same.
         is_gzip && !matches!(weight, Some(Ok(0.0) | Err(_)))
     })
 }
@@ -56,7 +56,7 @@ impl GzipBody {
         let Some(mut encoder) = self.encoder.take() else { return Ok(None) };
         let Some(piece) = piece else { return Ok(Some(encoder.finish()?.into())) };
         encoder.write_all(&piece)?;
-        // Flushed, since results that arrive slowly must not wait for the next ones.
+        // Flushed, so that results that arrive slowly are sent without waiting for further results.
         encoder.flush()?;
         let bytes = std::mem::take(encoder.get_mut());
         self.encoder = Some(encoder);

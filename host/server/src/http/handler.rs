@@ -1,28 +1,28 @@
-//! Handlers of requests, for logs and histograms. The table of routes maps paths to handlers and is
-//! unknown to this file.
+//! Handlers of requests, for logs and histograms. The table of routes maps paths to handlers; this
+//! file does not depend on the table.
 
-/// A line of the table of routes, or the handler of unknown paths.
+/// Index of an entry in the table of routes, or of the handler for unknown paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handler {
     number: usize,
-    /// Path of its line; `{}` stands for one segment, `{*}` for all that follow.
+    /// Path pattern of the entry; `{}` stands for one segment, `{*}` for all remaining segments.
     path: Option<&'static str>,
     reads: bool,
     is_probe: bool,
 }
 
 impl Handler {
-    /// Handler of unknown paths; `number` is its index among all handlers.
+    /// Returns the handler for unknown paths; `number` is its index among all handlers.
     pub const fn other(number: usize) -> Handler {
         Handler { number, path: None, reads: false, is_probe: false }
     }
 
-    /// Handler of a line with this path; `number` is its index among all handlers.
+    /// Returns the handler of an entry with this path; `number` is its index among all handlers.
     pub const fn new(number: usize, path: &'static str) -> Handler {
         Handler { number, path: Some(path), reads: false, is_probe: false }
     }
 
-    /// Sets whether refusals may quote what the client searches for.
+    /// Sets whether the endpoint reads, so that its refusals may quote the client's query.
     pub fn with_reads(self, reads: bool) -> Handler {
         Handler { reads, ..self }
     }
@@ -42,7 +42,7 @@ impl Handler {
         self.path.unwrap_or("other").replace("{}", ":name").replace("{*}", "*path")
     }
 
-    /// Returns whether refusals may quote what the client searches for.
+    /// Returns whether the endpoint reads, so that its refusals may quote the client's query.
     pub fn reads(self) -> bool {
         self.reads
     }

@@ -1,5 +1,5 @@
 //! `POST /api/v1/import/prometheus`: samples in Prometheus' exposition format, OpenMetrics or
-//! protobuf. Path and parameters are those of VictoriaMetrics, labels in the path those of the
+//! protobuf. Path and parameters are as in VictoriaMetrics, labels in the path as in the
 //! Pushgateway.
 
 use super::body::read_plain_or_gzip;
@@ -14,13 +14,13 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_protocol::prom::push::{Push, PushError};
 use tidepool_protocol::text::{ImportOptions, Imported, import};
 
-/// The path without labels; `/metrics/job/JOB/…` of the Pushgateway may follow.
+/// The path without labels. The Pushgateway's `/metrics/job/JOB/…` may be appended.
 pub const PATH: &str = "/api/v1/import/prometheus";
 
 /// Content type of the protobuf format.
 const PROTOBUF: &str = "application/vnd.google.protobuf";
 
-/// The path with labels of the Pushgateway.
+/// The path with the Pushgateway's labels.
 pub const PATH_LABELS: &str = "/api/v1/import/prometheus/metrics/{*}";
 
 pub async fn answer(context: &Context, request: Request) -> Reply {
@@ -52,7 +52,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     });
     let translated: Translated<Imported> = translated.await?;
     translated.count(counters, translated.report.refused);
-    // Rows that may be accepted later decide: after a 400 the sender would drop them.
+    // Retryable rows decide the status: after a 400 the sender would drop them.
     if translated.may_clear {
         return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words(&translated))));
     }
@@ -71,7 +71,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     Ok(reply)
 }
 
-/// Text about wrong lines and refused rows: their numbers, then the first few.
+/// Describes invalid lines and refused rows: their numbers, then the first few.
 fn words(translated: &Translated<Imported>) -> String {
     let Translated { report, rows, refused, refusals, .. } = translated;
     let mut words = format!(
@@ -86,7 +86,7 @@ fn words(translated: &Translated<Imported>) -> String {
     words
 }
 
-/// Returns the format of the content type. Absent or as curl sends it, it is Prometheus' text.
+/// Returns the format by content type. Prometheus' text is also used without a type and for curl's.
 fn format_of(headers: &HeaderMap) -> Result<Format, String> {
     let Some(value) = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) else {
         return Ok(Format::Prometheus);
@@ -94,7 +94,7 @@ fn format_of(headers: &HeaderMap) -> Result<Format, String> {
     let named = String::from_utf8_lossy(value).to_ascii_lowercase();
     match named.split(';').next().unwrap_or_default().trim() {
         "application/openmetrics-text" => Ok(Format::Openmetrics),
-        // Client libraries send delimited messages only, not a single message or its text form.
+        // Client libraries send delimited messages only, so other forms of protobuf are refused.
         PROTOBUF if named.contains("delimited") => Ok(Format::Protobuf),
         "" | "text/plain" | "application/x-www-form-urlencoded" | "application/octet-stream" => {
             Ok(Format::Prometheus)

@@ -6,14 +6,14 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use tokio::net::{TcpListener, lookup_host};
 
-/// An address to listen on. Names are resolved at the start.
+/// An address to listen on. A name is resolved when the listener is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// One address, such as `127.0.0.1:9201`; `0.0.0.0` stands for all that speak IPv4.
+    /// One address, such as `127.0.0.1:9201`; `0.0.0.0` stands for all IPv4 addresses.
     Ip(SocketAddr),
     /// All addresses of the machine, as in `:9201`.
     All(u16),
-    /// The first address of a name, such as `localhost:9201`.
+    /// The first address that a name resolves to, such as of `localhost:9201`.
     Name(String, u16),
 }
 
@@ -37,7 +37,7 @@ impl FromStr for ListenAddress {
         let port = port.parse().map_err(|_| NoAddress)?;
         // Underscores are not valid in host names, but resolvers accept them.
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        // Digits and dots alone must be a valid IPv4 address: no host has such a name.
+        // A text of only digits and dots must be an IPv4 address: no host has such a name.
         let is_name =
             host.chars().all(is_of_name) && !host.chars().all(|c| is_digit(c) || c == '.');
         match host {
@@ -73,7 +73,7 @@ impl ListenAddress {
         let listener = match self {
             ListenAddress::Ip(address) => TcpListener::bind(address).await,
             ListenAddress::All(port) => {
-                // The IPv6 address also accepts IPv4, but a machine may lack IPv6.
+                // The IPv6 socket also accepts IPv4, but a machine may have no IPv6.
                 match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
                     Ok(listener) => Ok(listener),
                     Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await,
@@ -81,7 +81,7 @@ impl ListenAddress {
             }
             ListenAddress::Name(host, port) => {
                 let addresses = lookup_host((host.as_str(), *port)).await;
-                // IPv4 is preferred, as by Go's `net.Listen`.
+                // IPv4 is preferred, as in Go's `net.Listen`.
                 match addresses.map(|found| found.min_by_key(SocketAddr::is_ipv6)) {
                     Ok(Some(address)) => TcpListener::bind(address).await,
                     Ok(None) => Err(io::Error::other("the name has no address")),

@@ -1,4 +1,4 @@
-//! `POST /api/v1/otlp/v1/metrics`: OpenTelemetry metrics by OTLP/HTTP with protobuf.
+//! `POST /api/v1/otlp/v1/metrics`: OpenTelemetry metrics over OTLP/HTTP in protobuf.
 //!
 //! Source: OpenTelemetry Protocol Specification 1.x, sections "OTLP/HTTP Request", "Response".
 
@@ -25,7 +25,7 @@ const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf")
 pub async fn answer(context: &Context, request: Request) -> Reply {
     let reply = match take(context, request).await {
         Ok(translated) => translated,
-        // OTLP demands a `Status` message for every error, also those of shared code.
+        // OTLP requires a `Status` message for every error, even for errors from shared code.
         Err(refused) => as_status(refused).await,
     };
     context.translation.otlp.count(reply)
@@ -36,7 +36,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let media_type = content_type.and_then(|value| value.split(|byte| *byte == b';').next());
     let is_protobuf =
         media_type.is_some_and(|t| t.trim_ascii().eq_ignore_ascii_case(PROTOBUF.as_bytes()));
-    // Before the body is read, as remote write does.
+    // Checked before the body is read, as for remote write.
     if !is_protobuf {
         let found = String::from_utf8_lossy(content_type.unwrap_or_default());
         let message = format!(
@@ -48,7 +48,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let held = read_plain_or_gzip(context, request).await?;
     let settings = context.http.otlp.clone();
     let counters = &context.translation.otlp;
-    // A malformed body ends as a result, not as `ReceiverClosed`: rows may be stored already.
+    // A malformed body is returned as a result: rows before the error may be stored already.
     let translated =
         translation::run(context, counters, held, move |body, writer| {
             match translate(body, &settings, writer) {
@@ -75,7 +75,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     if !message.is_empty() {
         tracing::debug!(rejected, first = reasons.first(), "data points rejected");
     }
-    // 429, since OTLP's senders retry it, unlike other 4xx.
+    // 429, because OTLP senders retry it, unlike other 4xx.
     if translated.may_clear {
         return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, message)));
     }
@@ -86,7 +86,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     Ok(accepted(rejected, message))
 }
 
-/// Builds a success, which reports rejected points as partial success; the sender drops them.
+/// Builds a success. Rejected points are reported as a partial success, and the sender drops them.
 fn accepted(rejected: u64, error_message: String) -> Reply {
     let partial_success = (rejected > 0 || !error_message.is_empty()).then(|| {
         let rejected_data_points = i64::try_from(rejected).unwrap_or(i64::MAX);
@@ -109,7 +109,7 @@ async fn as_status(refused: Reply) -> Reply {
     reply
 }
 
-/// The gRPC code for a status.
+/// Returns the gRPC code for an HTTP status.
 fn grpc_code(status: StatusCode) -> i32 {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => 8,

@@ -1,11 +1,11 @@
-//! Protection against pages in browsers. A browser sends a page's requests to this server from
-//! inside the network, without asking the user:
+//! Protection against web pages: any page that a user visits can make the browser send requests to
+//! this server from inside the network, without asking the user.
 //!
-//! - Changes are refused to pages of other origins. A browser states the origin of a request (Fetch
-//!   metadata), or, without a secure connection, names the origin of the page. Agents state neither
+//! - Pages of other origins cannot change data. Browsers state how origin and target are related
+//!   (Fetch metadata), or, on insecure connections, the page's origin. Agents send neither header
 //!   and are accepted.
-//! - A page whose own name points at this server has the same origin. If no credential is needed,
-//!   the host name of a request must therefore be known to the server.
+//! - A page whose own host name points at this server has the same origin. Where no credential is
+//!   needed, the host name of a request must therefore be known to the server.
 //!
 //! Sources: Fetch Metadata Request Headers (W3C), RFC 6454, section 7.
 
@@ -26,7 +26,7 @@ pub fn refusal(context: &Context, scope: Scope, request: &Request) -> Option<Rep
         context.counters.refused_foreign.fetch_add(1, Relaxed);
         retry_later(text(status, format!("{message}\n")))
     };
-    // A proxy and this server could read different ones of several fields.
+    // With several fields, a proxy and this server could use different host names.
     if headers.get_all(HOST).iter().count() > 1 {
         return Some(refused(StatusCode::BAD_REQUEST, "the request has more than one Host"));
     }
@@ -45,7 +45,7 @@ pub fn refusal(context: &Context, scope: Scope, request: &Request) -> Option<Rep
                 Scope::Write => StatusCode::SERVICE_UNAVAILABLE,
                 Scope::Read | Scope::Admin => StatusCode::FORBIDDEN,
             };
-            // The log cuts the text at a quote or colon, so the name comes first without them.
+            // The log cuts the text at a quote or colon, so the name is first and without quotes.
             let message = match host_name_of(foreign) {
                 Some(name) => format!(
                     "the host name {name} is not allowed; if it is right, set \
@@ -60,13 +60,13 @@ pub fn refusal(context: &Context, scope: Scope, request: &Request) -> Option<Rep
     None
 }
 
-/// Names of the server in a request: target (RFC 9112, section 3.2.2) and `Host`.
+/// Returns the host names in a request, from target (RFC 9112, section 3.2.2) and `Host`.
 fn names<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
     let of_target = uri.authority().map(|authority| authority.as_str());
     of_target.into_iter().chain(words(headers, HOST.as_str()))
 }
 
-/// Returns the text of a header. A value that is no text matches no known name or origin.
+/// Returns the text of a header; if it is no text, a text that matches no known name or origin.
 fn words<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?.?"))
 }
@@ -76,12 +76,12 @@ fn is_of_own_origin(uri: &Uri, headers: &HeaderMap) -> bool {
     if let Some(site) = words(headers, SEC_FETCH_SITE) {
         return matches!(site, "same-origin" | "none");
     }
-    // Only browsers send `Origin`; without it the client is an agent.
+    // Only browsers send `Origin`, so a client without it is an agent.
     let Some(origin) = words(headers, ORIGIN.as_str()) else { return true };
     names(uri, headers).any(|name| is_origin_of(origin, name))
 }
 
-/// Returns whether an origin such as `http://node` belongs to a name. Proxies change the scheme.
+/// Returns whether an origin such as `http://node` has this host name. Schemes may differ.
 fn is_origin_of(origin: &str, name: &str) -> bool {
     let Some((scheme, authority)) = origin.split_once("://") else { return false };
     let default_port = match scheme {

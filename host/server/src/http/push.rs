@@ -1,6 +1,6 @@
-//! `POST /api/v1/push/NAME`: bodies for a decoder plugin. A path that clients append to their URL,
-//! such as `/write`, may follow the name. The configuration can also give a plugin paths of its
-//! own.
+//! `POST /api/v1/push/NAME`: bodies that the decoder plugin NAME translates. A path that clients
+//! append to their URL, such as `/write`, may follow the name. The configuration can also assign
+//! other paths to a plugin.
 
 use super::body::{BufferedBody, read_plain_or_gzip};
 use super::context::Context;
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::RemoteWriteVersion;
 
-/// Common prefix of the paths.
+/// Common prefix of the paths with a plugin's name.
 pub const PREFIX: &str = "/api/v1/push/";
 
 pub const PATH: &str = "/api/v1/push/{*}";
@@ -31,7 +31,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
         return Err(text(StatusCode::NOT_FOUND, "no plugins are loaded (--plugins)\n"));
     };
     let (name, path) = target(plugins, request.uri().path());
-    // Before the body is read, which may be large.
+    // Checked before the body is read, which may be large.
     plugins.check_decoder(&name).map_err(|error| refused(&error))?;
     let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let content_type = String::from_utf8_lossy(content_type.unwrap_or_default()).into_owned();
@@ -41,7 +41,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     store(context, plugins, &name, push, room).await
 }
 
-/// Splits a path into plugin and rest; a path that was given to a plugin stays whole.
+/// Splits a path into plugin and remaining path; a path assigned to a plugin remains whole.
 fn target(plugins: &Plugins, path: &str) -> (String, String) {
     let Some(below) = path.strip_prefix(PREFIX) else {
         return (plugins.at_path(path).unwrap_or_default(), path.to_owned());
@@ -50,12 +50,12 @@ fn target(plugins: &Plugins, path: &str) -> (String, String) {
     (name.to_owned(), path.to_owned())
 }
 
-/// Returns whether the configuration gives a path to a plugin.
+/// Returns whether the configuration assigns a path to a plugin.
 pub fn is_given(context: &Context, path: &str) -> bool {
     context.plugins.as_ref().is_some_and(|plugins| plugins.at_path(path).is_some())
 }
 
-/// Decodes a body and stores its rows.
+/// Decodes a body with a plugin, and stores its rows.
 async fn store(
     context: &Context,
     plugins: &Plugins,
@@ -72,7 +72,7 @@ async fn store(
         not_stored = outcome.refused;
         stored = outcome.samples_written + outcome.histograms_written;
         reasons.extend(outcome.refusals.iter().map(|refusal| refusal.detail.clone()));
-        // Rows that may be accepted later decide: after a 400 the sender would drop them.
+        // Retryable rows decide the status: after a 400 the sender would drop them.
         if may_clear(&outcome) {
             let words = words(stored, refused, not_stored, &reasons);
             return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words)));

@@ -1,7 +1,7 @@
-//! `POST /api/v1/read`: remote read in both formats.
+//! `POST /api/v1/read`: remote read, with SAMPLES or STREAMED_XOR_CHUNKS responses.
 //!
-//! A response holds one part in memory at a time. An error on the way resets the connection: the
-//! status is already sent, and the client would read a text as part of the response.
+//! One part of a response is in memory at a time. An error after the first bytes resets the
+//! connection: the status is already sent, and an error text would look like response data.
 
 use super::body::{Bound, read_snappy};
 use super::context::Context;
@@ -24,7 +24,7 @@ use tidepool_runtime::Label;
 use tidepool_store::{ReadPart, SMALL_BYTES_MAX, StoreError};
 use tokio::sync::mpsc::Receiver;
 
-/// The parts of a response that is being sent.
+/// The parts of a response, as they arrive from the store.
 struct Answer {
     parts: Receiver<Result<ReadPart, StoreError>>,
     has_ended: bool,
@@ -46,7 +46,7 @@ impl Answer {
                 None
             }
             Some(Err(error)) => Some(Err(error)),
-            // The read gave up, because of a slow client or because the store is stopping.
+            // The read was ended because the client is slow or the store is stopping.
             None => Some(Err(StoreError::Stopped)),
         })
     }
@@ -77,7 +77,7 @@ async fn read(context: &Context, request: Request) -> Reply {
         Ok(plan) => plan,
         Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
     };
-    // The request is decoded, so its room is free while the response is sent.
+    // The request is decoded; its memory is released before the response is sent.
     drop(held);
     let label = |(name, value): (&str, &str)| Label { name: name.into(), value: value.into() };
     let external_labels = external.iter().map(label).collect();
@@ -88,8 +88,8 @@ async fn read(context: &Context, request: Request) -> Reply {
     .unwrap_or_else(|error| reply::error(&error))
 }
 
-/// Builds a response from parts. An error before the first one still gets a status, and so does one
-/// before the second if the first is small. A small complete response has a length.
+/// Builds a response. An error before the first part is sent as an error response, and so is an
+/// error after a small first part. A small response has a length.
 async fn body(format: ReadFormat, mut answer: Answer) -> Result<Reply, StoreError> {
     let first = poll_fn(|context| answer.poll_bytes(context)).await.transpose()?;
     let mut ahead = VecDeque::from_iter(first);
@@ -114,9 +114,9 @@ async fn body(format: ReadFormat, mut answer: Answer) -> Result<Reply, StoreErro
     Ok(reply)
 }
 
-/// Body of a response. A client that disconnects drops it, which ends the read.
+/// Body of a response. If the client disconnects, the body is dropped, which ends the read.
 struct AnswerBody {
-    /// Parts read before the response began.
+    /// Parts read before the response was started.
     ahead: VecDeque<Bytes>,
     answer: Answer,
 }

@@ -8,7 +8,7 @@ use hyper::StatusCode;
 use serde_json::json;
 use tidepool_store::ReplayState;
 
-/// Returns Prometheus' fields, the documented state, and why the log was not replayed.
+/// Returns Prometheus' fields, and `state` with the reason if the log was not replayed.
 pub fn status(context: &Context) -> Reply {
     let status = context.store.replay_status();
     let (min, max) = (status.figures.segment_min, status.figures.segment_max);
@@ -21,19 +21,19 @@ pub fn status(context: &Context) -> Reply {
     api::success(said)
 }
 
-/// Returns whether the store is ready, or the progress of the replay.
+/// Returns that the store is ready, or else the progress of the replay.
 pub fn ready(context: &Context) -> Reply {
     let status = context.store.replay_status();
     let found = status.figures;
     let answer = match status.state {
         ReplayState::Done => return text(StatusCode::OK, "tidepool is ready.\n"),
-        // Blocks can be queried without the head.
+        // Blocks can be queried although the head is empty.
         ReplayState::Skipped => {
             return text(StatusCode::OK, "tidepool is ready, but its log is not replayed.\n");
         }
         ReplayState::Waiting => "The store is starting.\n".to_owned(),
         ReplayState::InProgress => {
-            // The segment in progress, which after the last one would not exist.
+            // Number of the current segment, limited to the last after all are done.
             let segment = (found.segments_done + 1).min(found.segments_total);
             let (segments, percent) = (found.segments_total, found.percent());
             format!("The log is being replayed: segment {segment} of {segments}, {percent} %.\n")

@@ -1,6 +1,6 @@
-//! Responses, and the one table from errors to status codes.
+//! Responses, and the table from errors of the store to status codes.
 //!
-//! A sender drops a request after a 4xx, so errors that pass with time or free space are never 4xx.
+//! A sender drops its samples after a 4xx, so errors that may pass are never a 4xx.
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -10,7 +10,7 @@ use hyper::{Response, StatusCode};
 use tidepool_runtime::Error;
 use tidepool_store::StoreError;
 
-/// A whole or streamed body. An error in the body resets the connection.
+/// A complete or streamed body. An error in the body resets the connection.
 pub type Body = BoxBody<Bytes, StoreError>;
 
 pub type Reply = Response<Body>;
@@ -24,7 +24,7 @@ impl Reason {
         Reason(text.into())
     }
 
-    /// Returns the first line; without quotes, up to the colon or mark that may begin a quotation.
+    /// Returns the first line. Without `with_quotes`, cuts it where a quotation may start.
     pub fn text(&self, with_quotes: bool) -> String {
         let text = String::from_utf8_lossy(&self.0);
         let line = text.lines().next().unwrap_or_default();
@@ -39,7 +39,7 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("5");
 /// Builds a response in plain text.
 pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Reply {
     let text = text.into();
-    // For the log, which cannot read a body that is being sent.
+    // Kept for the log, which cannot read the body.
     let reason = (status.is_client_error() || status.is_server_error()).then(|| text.clone());
     let mut reply = full(status, HeaderValue::from_static("text/plain; charset=utf-8"), text);
     if let Some(reason) = reason {
@@ -81,7 +81,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
             Error::Invalid(_) | Error::Malformed(_) | Error::LimitExceeded(_) => {
                 StatusCode::BAD_REQUEST
             }
-            // Faults of our own: a retry gives the same, but the sender must keep its data.
+            // Our own faults: a retry may fail as well, but the sender must keep its data.
             Error::Corrupt(_) | Error::WrongRole(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Error::NotOpen
             | Error::Busy
@@ -112,7 +112,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::Plugin { .. }
         | StoreError::PluginLoading { .. }
         | StoreError::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
-        // As Prometheus for errors of an evaluation: a retry gives the same result.
+        // As in Prometheus for evaluation errors: a retry would give the same result.
         StoreError::NeedsTooMuchMemory | StoreError::Evaluation(_) => {
             StatusCode::UNPROCESSABLE_ENTITY
         }

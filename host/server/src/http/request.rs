@@ -1,8 +1,8 @@
-//! Requests, and the unread rest of their bodies.
+//! Requests, and the remaining bytes of their bodies.
 //!
-//! If an HTTP/2 client is still sending when the whole response has arrived, its stream is closed,
-//! and curl 7.88 reports an error instead of the response. So the response waits until the rest of
-//! a small body has been read.
+//! HTTP/2 closes the stream at the end of the response. If the client is still sending, curl 7.88
+//! then reports an error instead of the response. Therefore the rest of a small body is read before
+//! the response is sent.
 
 use super::answered::ComingBody;
 use bytes::Bytes;
@@ -16,25 +16,25 @@ use tokio::time::timeout;
 /// A request as passed to its handler.
 pub type Request = hyper::Request<RequestBody>;
 
-/// Maximum number of unwanted bytes read: the initial window of a stream.
+/// Maximum number of bytes read only to be discarded: the initial window of a stream.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Maximum wait of a response for these bytes.
+/// Maximum delay of a response while these bytes are read.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A request body, whose unread rest is handed over when it is dropped.
+/// A request body. When it is dropped, its unread rest is stored in `unread`.
 pub struct RequestBody {
     body: Option<Incoming>,
     unread: Option<Unread>,
     coming: ComingBody,
 }
 
-/// The unread rest of a body.
+/// The unread rest of a body, if any.
 #[derive(Clone, Default)]
 pub struct Unread(Arc<Mutex<Option<Incoming>>>);
 
 impl RequestBody {
-    /// Wraps a body; `unread` receives its rest, and `coming` watches its arrival.
+    /// Wraps a body; `unread` receives its rest, and `coming` tracks its arrival.
     pub fn new(body: Incoming, unread: Option<Unread>, coming: ComingBody) -> RequestBody {
         RequestBody { body: Some(body), unread, coming }
     }
@@ -72,10 +72,10 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        // The handler wants no more of the body, so a slow client must not lose its place for it.
+        // The rest of the body does not matter, so a client that sends it slowly keeps its slot.
         self.coming.end();
         let Some(Unread(unread)) = &self.unread else { return };
-        // A rest that is empty would only delay the response.
+        // Reading an empty rest would only delay the response.
         if !self.is_end_stream() {
             *unread.lock().unwrap_or_else(PoisonError::into_inner) = self.body.take();
         }
@@ -96,7 +96,7 @@ impl Unread {
                 }
             }
         };
-        // A client that takes longer gets its response anyway.
+        // If the client takes longer, the response is sent without waiting for the rest.
         let _ = timeout(UNREAD_TIMEOUT, rest).await;
     }
 }

@@ -1,8 +1,8 @@
-//! Log of refused and failed requests: one line each, and a limited number per minute.
+//! Log of refused and failed requests: one line each, with a limited number per minute.
 //!
 //! A line has method, path, client address, status and reason, in the span of the request with its
-//! id. Headers and query strings are left out, since credentials and queries are private. Reasons
-//! that may quote a query are cut before the quotation.
+//! id. Headers and query strings are omitted, since credentials and queries are private. A reason
+//! that may quote a query is cut before the quotation.
 //!
 //! Each endpoint and status may write [`LINES_MAX`] lines in a [`WINDOW`], which begins with its
 //! first line. Further lines are counted, and the window ends with a line that has their number.
@@ -26,14 +26,14 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// An endpoint, and the status of its response.
 type Key = (Handler, StatusCode);
 
-/// Numbers requests, and logs those that are refused or fail.
+/// Assigns ids to requests, and logs refusals and failures.
 #[derive(Default)]
 pub struct RequestLog {
     last_id: AtomicU64,
     windows: Mutex<HashMap<Key, Window>>,
 }
 
-/// Recent lines of one endpoint and status.
+/// Recently logged lines of one endpoint and status.
 struct Window {
     began: Instant,
     lines: u32,
@@ -44,11 +44,11 @@ struct Window {
 enum Admission {
     Written,
     Suppressed,
-    /// The first suppressed line of its window, whose end must log the number.
+    /// The first suppressed line of its window; the number of all is logged when the window ends.
     FirstSuppressed,
 }
 
-/// Fields of a request for its line; the request itself is consumed by its handler.
+/// Fields of a request for its line; the request itself is moved into its handler.
 pub struct Asked {
     id: u64,
     method: Method,
@@ -57,7 +57,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Number of the request since the start of the process.
+    /// Number of the request, counted from the start of the process.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -69,7 +69,7 @@ impl Asked {
 }
 
 impl RequestLog {
-    /// Numbers a new request and copies the fields for its line.
+    /// Assigns an id to a request, and copies the fields for its line.
     pub fn begin<B>(&self, request: &Request<B>, client: Option<SocketAddr>) -> Asked {
         let id = self.last_id.fetch_add(1, Relaxed) + 1;
         Asked { id, method: request.method().clone(), uri: request.uri().clone(), client }
@@ -85,7 +85,7 @@ impl RequestLog {
             Admission::Written => write(asked, handler, reply),
             Admission::Suppressed => {}
             Admission::FirstSuppressed => {
-                // One task per window, not per line, so their number is bounded by the keys.
+                // One task per window, so the number of tasks is bounded by endpoints and statuses.
                 let log = Arc::clone(self);
                 tokio::spawn(async move {
                     tokio::time::sleep(WINDOW).await;
@@ -95,7 +95,7 @@ impl RequestLog {
         }
     }
 
-    /// Ends all windows, which logs their suppressed lines. For the end of the process.
+    /// Ends all windows when the process stops, and logs the number of suppressed lines.
     pub fn end_all(&self) {
         let keys: Vec<Key> = self.windows().keys().copied().collect();
         for key in keys {
@@ -141,7 +141,7 @@ impl RequestLog {
     }
 }
 
-/// Writes a line: server errors as warnings; a probe's refusal is expected, hence a debug line.
+/// Writes a line. Server errors are warnings; a refused probe is expected, hence a debug line.
 fn write(asked: &Asked, handler: Handler, reply: &Reply) {
     let Asked { method, uri, client, .. } = asked;
     let status = reply.status();
@@ -149,7 +149,7 @@ fn write(asked: &Asked, handler: Handler, reply: &Reply) {
     let client = client.map(tracing::field::display);
     let reason = reply.extensions().get::<Reason>().map_or_else(
         || status.canonical_reason().unwrap_or_default().to_owned(),
-        // A client error of a read may quote the query.
+        // The client error of a read request may quote the query.
         |reason| cut(reason.text(!(handler.reads() && status.is_client_error())).as_bytes()),
     );
     macro_rules! line {

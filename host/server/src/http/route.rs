@@ -1,15 +1,15 @@
-//! A line of a table of endpoints.
+//! An entry of a table of endpoints.
 
-/// Values of `Allow`; a GET endpoint also answers HEAD.
+/// Values of `Allow`. An endpoint for GET also answers HEAD.
 pub const GET: &str = "GET, HEAD";
 pub const GET_POST: &str = "GET, HEAD, POST";
 pub const POST: &str = "POST";
 pub const POST_PUT: &str = "POST, PUT";
 
-/// A line of a table with endpoints of type `E`.
+/// An entry of a table with endpoints of type `E`.
 #[derive(Clone, Copy)]
 pub struct Route<E> {
-    /// Path pattern; `{}` stands for one segment, `{*}` for all that follow.
+    /// Path pattern; `{}` stands for one segment, `{*}` for all remaining segments.
     pub path: &'static str,
     pub methods: &'static str,
     pub endpoint: E,
@@ -47,7 +47,7 @@ fn is_at(pattern: &str, path: &str) -> bool {
         Some((before, after)) => path
             .strip_prefix(before)
             .and_then(|rest| rest.strip_suffix(after))
-            // Decoded only later, so an encoded slash does not end the segment.
+            // The path is decoded later, so an encoded slash does not end the segment.
             .is_some_and(|segment| !segment.is_empty() && !segment.contains('/')),
     }
 }

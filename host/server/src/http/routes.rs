@@ -1,4 +1,4 @@
-//! The table of endpoints by path, which `/` lists, too.
+//! The table of endpoints by path. `GET /` without a browser lists it.
 
 use super::api::{self, Call};
 use super::context::Context;
@@ -76,24 +76,24 @@ const ROUTES: &[Route<Endpoint>] = &[
     route(GET, "/", Endpoint::Index, "this list; for browsers the page, if the program has it"),
 ];
 
-/// All lines, with those of the browser page.
+/// Iterates over all entries, including the endpoints of the browser page.
 fn routes() -> impl Iterator<Item = Route<Endpoint>> {
     ROUTES.iter().copied().chain(ui::ROUTES.iter().map(|route| route.of(Endpoint::Page)))
 }
 
-/// Returns the handler of a path; paths given to plugins belong to the push endpoint.
+/// Returns the handler of a path. Paths assigned to plugins have the handler of `push`.
 pub fn handler_of(context: &Context, path: &str) -> Handler {
     let handler = handler_of_path(path);
-    // The table wins, so that a plugin cannot take over an endpoint.
+    // The table has priority, so that a plugin cannot replace an endpoint.
     if route_of(handler).is_none() && push::is_given(context, path) {
         return handler_of_path(push::PREFIX);
     }
     handler
 }
 
-/// Returns the URI without doubled slashes and without a slash at its end, if that names an
-/// endpoint and the given one does not. A base URL with a final slash gives such paths. Prometheus
-/// redirects, but clients that follow no redirects would fail.
+/// Returns the URI without doubled slashes and without a final slash, if only that path is known. A
+/// base URL that ends in a slash leads to such paths. Prometheus redirects them, but clients that
+/// do not follow redirects would fail.
 pub fn without_more_slashes(context: &Context, uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     let has_more = path.contains("//") || (path.len() > 1 && path.ends_with('/'));
@@ -101,35 +101,35 @@ pub fn without_more_slashes(context: &Context, uri: &Uri) -> Option<Uri> {
     if !has_more || is_known(path) {
         return None;
     }
-    // One replacement leaves a pair of three slashes.
+    // Repeated, because one replacement leaves two of three slashes.
     let mut single = path.to_owned();
     while single.contains("//") {
         single = single.replace("//", "/");
     }
-    // The final slash is kept if an endpoint has it, as `/`.
+    // The final slash is kept if the endpoint has it, such as `/`.
     let at_end = single.strip_suffix('/').unwrap_or(&single);
     let path = [single.as_str(), at_end].into_iter().find(|path| is_known(path))?;
-    // The query is kept byte for byte, as it may contain slashes.
+    // The query string is not changed, as it may contain slashes.
     let mut parts = uri.clone().into_parts();
     let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
     parts.path_and_query = Some(format!("{path}{query}").parse().ok()?);
     Uri::from_parts(parts).ok()
 }
 
-/// Returns the handler of a path, without those of plugins.
+/// Returns the handler of a path in the table.
 fn handler_of_path(path: &str) -> Handler {
     let at = routes().position(|route| route.is_at(path));
     handler_at(at.unwrap_or(routes().count()))
 }
 
-/// Handlers of all lines, and the one of unknown paths.
+/// Returns the handlers of all entries, and last the handler for unknown paths.
 pub fn handlers() -> impl Iterator<Item = Handler> {
     (0..=routes().count()).map(handler_at)
 }
 
 fn handler_at(number: usize) -> Handler {
     let Some(route) = routes().nth(number) else { return Handler::other(number) };
-    // Queries are private, but refusals of writes quote samples only, and are logged whole.
+    // Queries are private, so reads are marked. Refusals of writes quote samples only.
     let reads = matches!(auth::scope_of(route.path), Some(Scope::Read | Scope::Admin));
     let is_probe = route.endpoint == Endpoint::Ready;
     Handler::new(number, route.path).with_reads(reads).with_probe(is_probe)
@@ -139,7 +139,7 @@ fn route_of(handler: Handler) -> Option<Route<Endpoint>> {
     routes().nth(handler.number())
 }
 
-/// Admits and answers a request, and counts refusals by status.
+/// Checks and answers a request, and counts refusals by status.
 pub async fn handle(context: &Context, handler: Handler, request: Request) -> Reply {
     let reply = admitted(context, handler, request).await.unwrap_or_else(|refused| refused);
     let counters = &context.counters;
@@ -155,9 +155,9 @@ pub async fn handle(context: &Context, handler: Handler, request: Request) -> Re
     reply
 }
 
-/// Answers a request after the checks of origin and credentials.
+/// Answers a request after checking host, origin and credentials.
 async fn admitted(context: &Context, handler: Handler, request: Request) -> Result<Reply, Reply> {
-    // RFC 9112, section 3.2, with the text of Go's server.
+    // RFC 9112, section 3.2. The text is that of Go's server.
     if request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST) {
         let why = "400 Bad Request: missing required Host header\n";
         return Err(text(StatusCode::BAD_REQUEST, why));
@@ -165,13 +165,13 @@ async fn admitted(context: &Context, handler: Handler, request: Request) -> Resu
     let path = request.uri().path();
     let scope = auth::scope(context, path);
     if let Some(scope) = scope {
-        // Before the credentials: a browser may send those by itself for a page of another origin.
+        // Checked before credentials, which a browser may send by itself for a foreign page.
         if let Some(refusal) = pages::refusal(context, scope, &request) {
             return Err(refusal);
         }
         auth::check(context, scope, request.headers()).await?;
     }
-    // Preflights of pages of another origin. Only endpoints that change nothing allow them.
+    // Browsers send preflights for pages of other origins. Only read endpoints allow them.
     let is_preflight = request.method() == Method::OPTIONS && path.starts_with("/api/v1/");
     if is_preflight && scope == Some(Scope::Read) {
         return Ok(api::options(context, request.headers()));
@@ -180,7 +180,7 @@ async fn admitted(context: &Context, handler: Handler, request: Request) -> Resu
 }
 
 async fn dispatch(context: &Context, handler: Handler, request: Request) -> Reply {
-    // The text of Go's default handler, which clients know from Prometheus.
+    // The text is that of Go's default handler, as clients know it from Prometheus.
     let Some(route) = route_of(handler) else {
         return text(StatusCode::NOT_FOUND, "404 page not found\n");
     };
@@ -208,7 +208,7 @@ async fn dispatch(context: &Context, handler: Handler, request: Request) -> Repl
 fn index(headers: &HeaderMap) -> Reply {
     ui::document(headers).unwrap_or_else(|| {
         let mut reply = text(StatusCode::OK, list());
-        // Otherwise a cache could give the list to a browser.
+        // Keeps caches from returning the list to a browser.
         reply.headers_mut().insert(hyper::header::VARY, HeaderValue::from_static("Accept"));
         reply
     })

@@ -1,4 +1,4 @@
-//! The accept loop of the server, and the limit of its connections.
+//! The accept loop of the server, and the limit on open connections.
 
 use super::connection;
 use super::context::{Context, Crowded, ServerConfig};
@@ -16,13 +16,13 @@ use tidepool_lifecycle::shutdown::Shutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Time for running requests to complete after the stop signal.
+/// Time after the stop signal for running requests to complete.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pause after a failed accept, which mostly means that file descriptors ran out.
+/// Pause after a failed accept, usually because of too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time for idle connections to close before one with a slow body must give up its place.
+/// Time for idle connections to close before a connection with a slow body is closed.
 const IDLE_LEAVE: Duration = Duration::from_millis(100);
 
 pub struct Server {
@@ -43,7 +43,7 @@ impl Server {
         Ok(Server { listener, address, context })
     }
 
-    /// The bound address, with the port if it was 0.
+    /// Returns the bound address. If port 0 was configured, it has the port chosen by the system.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -60,7 +60,7 @@ impl Server {
         let slots = Arc::new(Semaphore::new(connections_max as usize));
         loop {
             let accepted = async {
-                // Accepted without a slot: the client connects, and only its request waits.
+                // Accepted before a slot is free, so that clients connect and their requests wait.
                 let stream = accept(&listener).await?;
                 Some((stream, slot(&slots, &context.crowded).await?))
             };
@@ -75,14 +75,14 @@ impl Server {
                 drop(slot);
             });
         }
-        // Closed at once, so that clients get a refusal instead of waiting in its backlog.
+        // Closed at once, so that new clients are refused instead of waiting in the accept queue.
         drop(listener);
         // All slots are free when all connections have ended.
         let all_ended = slots.acquire_many(connections_max);
         if tokio::time::timeout(DRAIN_TIMEOUT, all_ended).await.is_err() {
             tracing::warn!("running requests were aborted at the stop");
         }
-        // The numbers of suppressed log lines would be lost otherwise.
+        // Otherwise the numbers of suppressed log lines would be lost.
         context.requests.end_all();
     }
 }
@@ -98,12 +98,12 @@ async fn accept(listener: &TcpListener) -> Option<TcpStream> {
     }
 }
 
-/// Waits for a slot. An idle connection gives up its slot, or else one whose client sends slowly.
+/// Waits for a slot. Closes an idle connection if needed, or else one with a slow body.
 async fn slot(slots: &Arc<Semaphore>, crowded: &Crowded) -> Option<OwnedSemaphorePermit> {
     if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
         return Some(slot);
     }
-    // A waiting permit is stored, so the next connection to become idle also reacts.
+    // If no connection is idle now, the notification is stored for the next idle one.
     crowded.idle.notify_one();
     let free = Arc::clone(slots).acquire_owned();
     let mut free = std::pin::pin!(free);
@@ -113,7 +113,7 @@ async fn slot(slots: &Arc<Semaphore>, crowded: &Crowded) -> Option<OwnedSemaphor
             () = tokio::time::sleep(IDLE_LEAVE) => crowded.slow.notify_one(),
         }
     };
-    // Takes back unused permits: if a slot became free otherwise, no connection needs to close.
+    // Takes back stored notifications: if a slot became free otherwise, none needs to close.
     for crowded in [&crowded.idle, &crowded.slow] {
         std::pin::pin!(crowded.notified()).as_mut().enable();
     }

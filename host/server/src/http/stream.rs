@@ -1,11 +1,12 @@
-//! The byte stream of a connection, with a watch on clients that stop sending or reading.
+//! The byte stream of a connection. Detects clients that stop sending or reading.
 //!
-//! - [`PhaseCell`] tells others the phase of the connection.
-//! - A connection whose client reads none of its response for a while is closed.
-//! - The reader yields to other tasks: hyper reads on while HTTP/2 frames come that request none.
-//! - After the last response, further bytes of the client are discarded for a moment. Unread bytes
-//!   would make the system reset the connection, and a client still sending would never see the
-//!   response that explains the refusal.
+//! - [`PhaseCell`] publishes the phase of the connection, on which timeouts depend.
+//! - A connection whose client reads nothing of a response for a while is closed.
+//! - The reader yields to other tasks: hyper reads on as long as HTTP/2 frames arrive, even if
+//!   these contain no request.
+//! - After the last response, further bytes of the client are discarded for a second. Unread bytes
+//!   would make the system reset the connection, and a client that is still sending would never
+//!   see the response that explains the refusal.
 
 use bytes::Bytes;
 use std::io;
@@ -18,10 +19,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Bytes that a client must take within its patience, or everything if less is pending.
+/// Bytes that a client must read within `patience`, or all pending bytes if there are fewer.
 const PROGRESS_BYTES: usize = 64 * 1024;
 
-/// Bytes of a body in each [second](super::connection) that save a connection needed by others.
+/// Bytes of a body per [second](super::connection) with which a connection keeps its slot.
 pub const BODY_PROGRESS_BYTES: usize = 64 * 1024;
 
 /// Time for which bytes after the last response are discarded.
@@ -33,7 +34,7 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Size of the buffer for discarded bytes.
 const SCRATCH_BYTES: usize = 16 * 1024;
 
-/// Phase of a connection, from its requests' point of view.
+/// Phase of a connection, regarding its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Idle,
@@ -41,7 +42,7 @@ pub enum Phase {
     Head,
     /// At least one request is in progress.
     Working,
-    /// All requests wait for their bodies. The phase restarts after each [`BODY_PROGRESS_BYTES`].
+    /// All requests wait for bytes of their bodies. Restarts after each [`BODY_PROGRESS_BYTES`].
     Body,
     /// The end of a response is being sent.
     Answered,
@@ -74,7 +75,7 @@ impl PhaseCell {
 
     /// Enters `to` if the connection is in `from`.
     pub fn advance(&self, from: Phase, to: Phase) {
-        // Listeners wake only on a change, since each read calls this.
+        // Listeners wake up only on a change, because this is called with each read.
         self.0.send_if_modified(|current| {
             let is_there = current.phase == from;
             if is_there {
@@ -84,7 +85,7 @@ impl PhaseCell {
         });
     }
 
-    /// Returns whether no request is in progress, nor its response being sent.
+    /// Returns whether no request is in progress and no response is being sent.
     fn is_before_request(&self) -> bool {
         matches!(self.0.borrow().phase, Phase::Idle | Phase::Head)
     }
@@ -99,25 +100,25 @@ pub struct Watched<S> {
     stream: S,
     phase: PhaseCell,
     turns: ReadTurns,
-    /// Bytes read ahead, which are read again first.
+    /// Bytes that were read ahead, and are returned by the next reads.
     unread: Bytes,
-    /// Whether bytes announce a request. In HTTP/2 they may be frames of any kind.
+    /// Whether bytes start a request. In HTTP/2 they may be frames of any kind.
     announces_requests: bool,
     patience: Duration,
-    /// Runs while the client does not take pending bytes.
+    /// Timer that runs while the client does not read pending bytes.
     stall: Option<Pin<Box<Sleep>>>,
-    /// Bytes taken since `stall` was started.
+    /// Bytes that the client has read since `stall` was started.
     taken: usize,
-    /// Runs after the last response.
+    /// Timer that runs after the last response.
     linger: Option<Pin<Box<Sleep>>>,
-    /// Whether bytes written without a request in progress are held back.
+    /// Whether bytes that are written without a request in progress are held back.
     keeps_back: bool,
     /// Status of the response that was held back.
     refusal: Option<u16>,
 }
 
 impl<S> Watched<S> {
-    /// Disconnects clients that take nothing for as long as `patience`.
+    /// Wraps a stream, and disconnects a client that reads nothing for `patience`.
     pub fn new(stream: S, phase: PhaseCell, patience: Duration) -> Watched<S> {
         Watched {
             stream,
@@ -134,21 +135,21 @@ impl<S> Watched<S> {
         }
     }
 
-    /// From now on holds back writes without a request in progress: bare statuses of the parser.
+    /// From now on holds back the parser's bare statuses: writes without a request in progress.
     pub fn keep_back_refusals(&mut self) {
         self.keeps_back = true;
     }
 
-    /// Returns the status of a response that was held back. From now on everything is written.
+    /// Returns the status of a response that was held back. Later writes are not held back.
     pub fn take_refusal(&mut self) -> Option<u16> {
         self.keeps_back = false;
         self.refusal.take()
     }
 
-    /// Returns whether to hold back a response.
+    /// Returns whether a response is held back, and remembers its status.
     fn keeps_back(&mut self, answer: &[u8]) -> bool {
         let is_refusal = self.keeps_back && self.phase.is_before_request();
-        // Only the first write has the status line; the rest is swallowed with it.
+        // Only the first write has the status line; later writes are dropped as well.
         if is_refusal && self.refusal.is_none() {
             // `HTTP/1.1 400 …`
             let status = answer.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok());
@@ -157,13 +158,13 @@ impl<S> Watched<S> {
         is_refusal
     }
 
-    /// Fails a pending write after it has waited for the client's patience.
+    /// Fails a pending write if the client has read too little for `patience`.
     fn judge<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        // The timer runs on after a partial write: one byte at a time is no progress.
+        // A partial write does not stop the timer: one byte at a time is no progress.
         if written.is_ready() {
             return written;
         }
@@ -176,7 +177,7 @@ impl<S> Watched<S> {
     fn note_taken(&mut self, written: &Poll<io::Result<usize>>) {
         if let (Poll::Ready(Ok(bytes)), Some(stall)) = (written, &mut self.stall) {
             self.taken += bytes;
-            // Only enough bytes restart the timer, and fewer keep counting.
+            // The timer restarts only after enough bytes; until then bytes are added up.
             if self.taken >= PROGRESS_BYTES {
                 self.taken = 0;
                 stall.as_mut().reset(Instant::now() + self.patience);
@@ -186,10 +187,10 @@ impl<S> Watched<S> {
 }
 
 impl<S: AsyncRead + Unpin> Watched<S> {
-    /// Reads just enough to recognise HTTP/2. The bytes are read again later.
+    /// Reads just enough to detect HTTP/2. Later reads return these bytes again.
     pub async fn speaks_http2(&mut self) -> io::Result<bool> {
         let mut seen = Vec::with_capacity(HTTP2_PREFACE.len());
-        // Stops at the first byte that differs: an HTTP/1.1 client may wait after a short request.
+        // Stops at the first difference: an HTTP/1.1 request may be shorter than the preface.
         while seen.len() < HTTP2_PREFACE.len() && HTTP2_PREFACE.starts_with(&seen) {
             let wanted = (HTTP2_PREFACE.len() - seen.len()) as u64;
             if (&mut *self).take(wanted).read_buf(&mut seen).await? == 0 {
@@ -200,7 +201,7 @@ impl<S: AsyncRead + Unpin> Watched<S> {
         self.unread = seen.into();
         if is_http2 {
             self.announces_requests = false;
-            // Idle again, since the preface began a head that is none.
+            // Set back to idle: the preface looked like the start of a request head.
             self.phase.set(Phase::Idle);
         }
         Ok(is_http2)
@@ -214,14 +215,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // Without the inner stream: its bytes come after these.
+        // The inner stream is not read yet, since its bytes follow these.
         if !this.unread.is_empty() {
             let bytes = this.unread.len().min(buffer.remaining());
             buffer.put_slice(&this.unread.split_to(bytes));
             return Poll::Ready(Ok(()));
         }
         if this.turns.is_over(context) {
-            // The task was woken already and goes on after others.
+            // The task has already been woken, and continues after other tasks.
             return Poll::Pending;
         }
         let before = buffer.filled().len();
@@ -229,7 +230,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         if read.is_pending() {
             this.turns.end();
         }
-        // A close of the client is no beginning of a request.
+        // A close by the client does not start a request.
         if this.announces_requests && buffer.filled().len() > before {
             this.phase.advance(Phase::Idle, Phase::Head);
         }
@@ -271,7 +272,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Called when nothing is left to write, thus at the end of a response.
+    /// hyper flushes when nothing is left to write, and so at the end of a response.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
@@ -284,7 +285,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // hyper shuts down after a refusal, but the explanation is still to be written.
+        // hyper shuts down after its refusal, but the explanation must still be written.
         if this.refusal.is_some() {
             return Poll::Ready(Ok(()));
         }
@@ -294,12 +295,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         }
         let linger = this.linger.get_or_insert_with(|| Box::pin(sleep(LINGER)));
         let mut scratch = [0; SCRATCH_BYTES];
-        // Ends with the timer, however much the client sends.
+        // The loop ends with the timer, however much the client sends.
         while linger.as_mut().poll(context).is_pending() {
             let mut buffer = ReadBuf::new(&mut scratch);
             match ready!(Pin::new(&mut this.stream).poll_read(context, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {}
-                // The client has closed its side or is disconnected.
+                // The client has closed its side, or is disconnected.
                 Ok(()) | Err(_) => break,
             }
         }

@@ -1,15 +1,15 @@
-//! Request targets as people type them. Prometheus' documentation shows `GET
-//! /api/v1/series?match[]=up{job="x"}`, and Prometheus accepts it. RFC 3986 demands
-//! percent-encoding for some of these characters, and so does the parser, so they are encoded
-//! before they reach it.
+//! Encodes request targets as people type them. Prometheus accepts `GET
+//! /api/v1/series?match[]=up{job="x"}`, as its documentation shows. RFC 3986 and our HTTP parser
+//! require percent-encoding for some of these characters, so they are encoded before the parser
+//! sees them.
 //!
-//! Heads and bodies are told apart by the parser's own rules, where these leave no doubt. At the
-//! first doubt, everything passes unchanged for the rest of the connection. Only request lines are
-//! ever changed.
+//! Boundaries of heads and bodies are found by the parser's own rules, as far as these are
+//! unambiguous. At the first doubt, everything passes unchanged for the rest of the connection.
+//! Only request lines are ever changed.
 
 use std::fmt::Write as _;
 
-/// Characters that clients send though no URI may; `#` never starts a fragment in a request.
+/// Characters that clients send unencoded although a URI may not contain them.
 const UNENCODED: &[u8] = b"\"<>\\^`{|}#";
 
 /// Maximum size of a request head, in bytes.
@@ -26,18 +26,18 @@ pub struct Requests {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Head,
-    /// In a body with this many bytes left.
+    /// In a body, with the number of bytes left.
     Body(u64),
-    /// In a body with chunked coding.
+    /// In a body with chunked transfer coding.
     Chunks(Chunk),
-    /// Unknown, so that everything passes.
+    /// The position is not known, so that all bytes pass unchanged.
     Lost,
 }
 
-/// Position in a chunked body (RFC 9112, section 7.1). Laxer forms count as doubt.
+/// Position in a chunked body (RFC 9112, section 7.1). Forms beyond the RFC are doubtful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chunk {
-    /// In a size, after this many digits.
+    /// In a chunk's size, with its value and number of digits so far.
     Size {
         bytes: u64,
         digits: u8,
@@ -45,15 +45,15 @@ enum Chunk {
     Extension {
         bytes: u64,
     },
-    /// Before the line feed of a size.
+    /// Before the line feed after a chunk's size.
     SizeEnd {
         bytes: u64,
     },
-    /// In the data, with this many bytes left.
+    /// In a chunk's data, with the number of bytes left.
     Data {
         bytes: u64,
     },
-    /// Before the line end behind the data.
+    /// Before the line end after a chunk's data.
     DataCr,
     DataLf,
     /// At the start of a trailer line.
@@ -64,15 +64,15 @@ enum Chunk {
     EndLf,
 }
 
-/// The bytes at the position of a head.
+/// Result of parsing a request head.
 enum Head {
-    /// A complete head of this many bytes, and the position behind it.
+    /// A complete head with its length, and the position after it.
     Plain { bytes: usize, next: At },
-    /// The same, with a target that must be encoded.
+    /// A complete head whose target, at these bytes, must be encoded.
     Unencoded { bytes: usize, next: At, target: std::ops::Range<usize> },
-    /// A head whose rest has not arrived.
+    /// The beginning of a head; the rest has not arrived.
     Partial,
-    /// Not a head, or one that leaves doubt.
+    /// Not a head, or an ambiguous head.
     Broken,
 }
 
@@ -82,7 +82,7 @@ impl Requests {
         Requests { at: At::Head }
     }
 
-    /// Returns how many bytes pass unchanged; those before an incomplete or changed head.
+    /// Returns how many bytes pass unchanged. Stops before an incomplete head or one to be encoded.
     pub fn pass(&mut self, bytes: &[u8]) -> usize {
         let mut passed = 0;
         while passed < bytes.len() {
@@ -112,14 +112,14 @@ impl Requests {
         passed
     }
 
-    /// Returns the head's length, and the head with its target encoded; `None` if incomplete.
+    /// Returns the head's length, and the head with an encoded target; `None` if none is due.
     pub fn encoded(&mut self, bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
         let Head::Unencoded { bytes: head, next, target } = head(bytes) else { return None };
         self.at = next;
         let mut encoded = String::new();
         for &byte in &bytes[target.clone()] {
             match byte {
-                // The parser has checked that these bytes are UTF-8.
+                // The parser has checked that the target is UTF-8.
                 byte if !byte.is_ascii() || UNENCODED.contains(&byte) => {
                     // Writing to a string cannot fail.
                     let _ = write!(encoded, "%{byte:02X}");
@@ -131,14 +131,14 @@ impl Requests {
         Some((head, parts.concat()))
     }
 
-    /// Passes everything unchanged from now on.
+    /// Lets all bytes pass unchanged from now on.
     pub fn lose(&mut self) {
         self.at = At::Lost;
     }
 }
 
 fn head(bytes: &[u8]) -> Head {
-    // As many fields as hyper's parser takes, so that both see the same head.
+    // The same maximum as in hyper, so that both parsers see the same head.
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let head_bytes = match request.parse(bytes) {
@@ -150,7 +150,7 @@ fn head(bytes: &[u8]) -> Head {
         return Head::Broken;
     };
     let next = match request.method {
-        // A tunnel's bytes are not requests.
+        // The bytes in a tunnel are not requests.
         Some("CONNECT") | None => At::Lost,
         Some(_) => behind(version, request.headers),
     };
@@ -158,12 +158,12 @@ fn head(bytes: &[u8]) -> Head {
     if target.as_bytes().iter().all(is_encoded) {
         return Head::Plain { bytes: head_bytes, next };
     }
-    // The parser returns a part of `bytes`, so the difference of addresses is its offset.
+    // `target` is a part of `bytes`, so the difference of the addresses is its offset.
     let begin = target.as_ptr().addr() - bytes.as_ptr().addr();
     Head::Unencoded { bytes: head_bytes, next, target: begin..begin + target.len() }
 }
 
-/// Returns the position behind a head with these fields (RFC 9112, section 6.3).
+/// Returns the position after a head with these fields (RFC 9112, section 6.3).
 fn behind(version: u8, headers: &[httparse::Header<'_>]) -> At {
     let (mut length, mut coding) = (None, None);
     for field in headers {
@@ -174,7 +174,7 @@ fn behind(version: u8, headers: &[httparse::Header<'_>]) -> At {
             name if name.eq_ignore_ascii_case("upgrade") => return At::Lost,
             _ => continue,
         };
-        // Repeated fields are how requests are smuggled, so they count as doubt.
+        // Repeated fields are used for request smuggling, so they are doubtful.
         if place.replace(field.value).is_some() {
             return At::Lost;
         }
@@ -194,7 +194,7 @@ fn behind(version: u8, headers: &[httparse::Header<'_>]) -> At {
 }
 
 impl Chunk {
-    /// Advances at least one byte, unless in doubt. Returns the bytes and the next position.
+    /// Advances by at least one byte, unless in doubt. Returns the bytes and the next position.
     fn step(self, bytes: &[u8]) -> (usize, At) {
         let Some(&byte) = bytes.first() else { return (0, At::Chunks(self)) };
         let next = match (self, byte) {
@@ -206,7 +206,7 @@ impl Chunk {
                 };
                 return (here as usize, At::Chunks(next));
             }
-            // Fifteen digits cannot overflow 64 bits.
+            // A number of fifteen digits fits into 64 bits.
             (Chunk::Size { bytes, digits }, byte) if byte.is_ascii_hexdigit() && digits < 15 => {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 Chunk::Size { bytes: bytes * 16 + u64::from(digit), digits: digits + 1 }

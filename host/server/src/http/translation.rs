@@ -1,14 +1,14 @@
-//! Translation of bodies other than remote write: a blocking thread translates a body, and the
-//! store gets it piece by piece as remote write.
+//! Translates bodies other than remote write: a blocking thread converts a body to pieces of remote
+//! write, which are appended to the store one by one.
 //!
 //! ```text
 //! body ─▶ translator: a blocking thread ──piece──▶ append ─▶ next piece
 //! ```
 //!
-//! Besides its body, whose reservation is kept to the end, a request has at most five pieces in
-//! memory, and few requests are translated at a time. The work of its rows is limited
-//! (`prom/work`), and its translator ends when its client disconnects. If the store fails between
-//! two pieces, the response asks the sender to retry: stored rows may arrive again.
+//! Besides its body, whose memory stays reserved to the end, a request has at most five pieces in
+//! memory, and few requests are translated concurrently. The work for its rows is limited
+//! (`prom/work`), and the translator ends if the client disconnects. If the store fails between two
+//! pieces, the response asks the sender to retry: stored rows are then sent again.
 
 use super::body::BufferedBody;
 use super::context::Context;
@@ -27,7 +27,7 @@ use tidepool_runtime::WriteOutcome;
 use tidepool_store::{BodyRoom, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-/// Maximum wait for a permit; then the response asks the sender to retry.
+/// Maximum wait for a permit. After it the sender is asked to retry.
 const TURN_WAIT: Duration = Duration::from_secs(5);
 
 /// Outcome of a translated body.
@@ -36,7 +36,7 @@ pub struct Translated<R> {
     pub rows: u64,
     /// Rows that the store refused.
     pub refused: u64,
-    /// Data points of the refused rows.
+    /// Number of data points to which the refused rows belong.
     pub refused_points: u64,
     /// Reasons of the first refusals.
     pub refusals: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Translated<R> {
 /// Reason for an incomplete translation.
 enum Unfinished {
     Store(StoreError),
-    /// The rows would exceed the limit of work. Some of them are stored.
+    /// The limit of work was reached; the number of rows stored before.
     Spent {
         rows: u64,
     },
@@ -73,11 +73,11 @@ where
         Err(_) => return Err(reply::error(&StoreError::Overloaded)),
     };
     let store = context.intake();
-    // The translator ends with the client, but its last piece is awaited: pieces must stay bounded.
+    // Ends the translator if the client is gone. Its last piece is awaited, so pieces stay bounded.
     let client = Client::default();
     let _presence = client.presence();
     let limit = WorkLimit::of_body(held.bytes.len(), client);
-    // A task of its own, so that a dropped request does not abandon the piece in the store.
+    // A separate task, so that a dropped request does not abandon a piece in the store.
     match tokio::spawn(append_pieces(store, turn, held, limit, translate)).await {
         Ok(Ok(translated)) => Ok(translated),
         Ok(Err(Unfinished::Store(error))) => Err(reply::error(&error)),
@@ -110,7 +110,7 @@ where
     R: Send + 'static,
     T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, ReceiverClosed> + Send + 'static,
 {
-    // One piece waits while one is stored; more would only take memory.
+    // One piece waits while another is stored; further pieces would only need memory.
     let (sender, mut pieces) = mpsc::channel(1);
     let BufferedBody { bytes, room } = held;
     let translating = tokio::task::spawn_blocking(move || {
@@ -122,12 +122,12 @@ where
     });
     let mut written = Written::default();
     while let Some(piece) = pieces.recv().await {
-        // Pieces reserve no memory of their own, or requests would wait for each other's.
+        // Pieces reserve no memory, or requests would wait for each other's reservations.
         let outcome = store.append(piece.version, piece.body, BodyRoom::beside(&room)).await;
         match outcome {
             Ok(outcome) => written.add(&piece.points, outcome),
             Err(error) => {
-                // The translator ends at its next piece.
+                // The translator ends when it sends its next piece.
                 drop(pieces);
                 let _ = translating.await;
                 return Err(Unfinished::Store(error));
@@ -135,7 +135,7 @@ where
         }
     }
     let translated = translating.await;
-    // Released only now: the translator held body and permit to its end.
+    // Released only now, because the translator used the body until it ended.
     drop((room, turn));
     let (report, rows, is_spent) =
         translated.map_err(|error| Unfinished::Store(StoreError::Runtime(error.to_string())))?;
@@ -149,7 +149,7 @@ where
     Ok(Translated { report, rows: stored, refused, refused_points, refusals, may_clear })
 }
 
-/// Sum of the store's outcomes for all pieces.
+/// Sum of the store's outcomes over all pieces.
 #[derive(Default)]
 struct Written {
     rows: u64,
@@ -159,7 +159,7 @@ struct Written {
 }
 
 impl Written {
-    /// Adds the outcome of a piece. Exemplars do not count: a sender could not mend an old one.
+    /// Adds the outcome of a piece. Refused exemplars are ignored: no sender can correct them.
     fn add(&mut self, points: &Points, outcome: WriteOutcome) {
         let rows = outcome.samples_written + outcome.histograms_written;
         self.rows += rows;
@@ -172,7 +172,7 @@ impl Written {
 }
 
 impl<R> Translated<R> {
-    /// Counts the rows, and those that the translator rejected.
+    /// Adds the stored rows, the refused rows and those in `rejected` to the counters.
     pub fn count(&self, counters: &HandlerCounters, rejected: u64) {
         counters.rows.fetch_add(self.rows, Relaxed);
         counters.rejected.fetch_add(self.refused + rejected, Relaxed);

@@ -1,6 +1,5 @@
-//! A connection whose request targets are encoded before they reach the parser (see
-//! [`super::target`]). Bytes that need no change are read into the parser's buffer and inspected
-//! there.
+//! A connection that encodes request targets before the parser reads them (see [`super::target`]).
+//! Bytes that need no change are read directly into the parser's buffer and inspected there.
 
 use super::target::Requests;
 use bytes::{Buf, Bytes, BytesMut};
@@ -9,20 +8,20 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A longer head passes unchanged, and the parser refuses it for its length.
+/// A longer head passes unchanged, and is then refused by the parser.
 const HEAD_BYTES_MAX: usize = super::target::HEAD_BYTES_MAX + 1;
 
-/// Size of a read while a head is incomplete.
+/// Size of a read while the head is incomplete.
 const PIECE_BYTES: usize = 4 * 1024;
 
 pub struct Typed<S> {
     stream: S,
     requests: Requests,
-    /// Bytes for the next reads.
+    /// Inspected bytes, which the next reads return.
     ready: Bytes,
-    /// Bytes not yet inspected, or part of a head.
+    /// Bytes that are not inspected yet, or belong to an incomplete head.
     held: BytesMut,
-    /// Number of held bytes at which the next inspection pays.
+    /// Number of held bytes from which the next inspection is worth its cost.
     held_bytes_min: usize,
 }
 
@@ -52,7 +51,7 @@ impl<S> Typed<S> {
         } else if self.held.len() >= HEAD_BYTES_MAX {
             self.give_up();
         } else {
-            // Doubled, so that a head that arrives byte by byte costs linear time.
+            // Doubled, so that the cost stays linear for a head that arrives byte by byte.
             self.held_bytes_min = 2 * self.held.len();
             return;
         }
@@ -60,14 +59,14 @@ impl<S> Typed<S> {
     }
 
     fn give_up(&mut self) {
-        // The parser must see these bytes, too, and answers for them.
+        // The parser must see these bytes as well; it decides how to respond.
         self.requests.lose();
         self.ready = self.held.split().freeze();
     }
 
-    /// Adds bytes of a head, and looks for its end.
+    /// Adds bytes of a head, and checks whether it is complete.
     fn buffer_head(&mut self, piece: &[u8]) {
-        // The end may lie across the border of two pieces.
+        // The end of a head may be split between two pieces.
         let before = self.held.len().saturating_sub(2);
         self.held.extend_from_slice(piece);
         let has_end = |bytes: &[u8]| bytes.starts_with(b"\n\r\n") || bytes.starts_with(b"\n\n");
@@ -95,7 +94,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Typed<S> {
                 return Poll::Ready(Ok(()));
             }
             if this.held.is_empty() {
-                // Read straight into the parser's buffer: bodies are not copied.
+                // Bytes are read directly into the parser's buffer, so that bodies are not copied.
                 let before = buffer.filled().len();
                 ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
                 let came = &buffer.filled()[before..];
@@ -103,9 +102,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Typed<S> {
                 this.held.extend_from_slice(&came[passed..]);
                 this.held_bytes_min = 0;
                 let has_ended = came.is_empty();
-                // What did not pass is taken back and waits for the rest of its head.
+                // Bytes that did not pass are held until the rest of their head arrives.
                 buffer.set_filled(before + passed);
-                // An empty read is the end of the stream and must reach the parser.
+                // An empty read is the end of the stream, which the parser must see.
                 if passed > 0 || has_ended {
                     return Poll::Ready(Ok(()));
                 }
@@ -119,7 +118,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Typed<S> {
             ready!(Pin::new(&mut this.stream).poll_read(context, &mut piece))?;
             this.buffer_head(piece.filled());
             if piece.filled().is_empty() {
-                // No rest will come; the parser decides about the incomplete head.
+                // No more bytes will arrive; the parser decides about the incomplete head.
                 this.give_up();
             }
         }

@@ -30,7 +30,7 @@ async fn write(context: &Context, request: Request) -> Reply {
     let bound = Bound::of_writes(context);
     let held = match read_snappy(context, request.into_body(), bound).await {
         Ok(held) => held,
-        // A slow body gets 503, since a sender drops the samples of a 4xx.
+        // A slow body gets 503, because a sender drops its samples after a 4xx.
         Err(reply) => return with_written(for_sender(reply), version, None),
     };
     match context.intake().append(version, held.bytes, held.room).await {
@@ -42,7 +42,7 @@ async fn write(context: &Context, request: Request) -> Reply {
 fn outcome_reply(outcome: &WriteOutcome) -> Reply {
     let status = match outcome.refused {
         0 => StatusCode::NO_CONTENT,
-        // Part of the rows may be accepted later. Stored rows may arrive again without harm.
+        // Some rows may be accepted later. Sending stored rows again does no harm.
         _ if may_clear(outcome) => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::BAD_REQUEST,
     };
@@ -55,14 +55,14 @@ fn outcome_reply(outcome: &WriteOutcome) -> Reply {
     retry_later(text(status, refusal_text(outcome)))
 }
 
-/// Adds the counts of written rows, which 2.0 senders need on success and failure. 1.0 has none.
+/// Adds the counts of written rows, which 2.0 requires on success and failure. 1.0 has none.
 fn with_written(
     mut reply: Reply,
     version: RemoteWriteVersion,
     outcome: Option<&WriteOutcome>,
 ) -> Reply {
     if version == RemoteWriteVersion::V2 {
-        // An error stored nothing of the batch, so all counts are zero.
+        // On an error, nothing of the batch was stored.
         let written = outcome.map_or([0; 3], |outcome| {
             [outcome.samples_written, outcome.histograms_written, outcome.exemplars_written]
         });

@@ -1,4 +1,4 @@
-//! `tidepool check config`: checks whether a server would start with a file.
+//! `tidepool check config`: checks whether a server would start with a configuration file.
 
 use super::LINT;
 use crate::cli::progress::print_line;
@@ -39,17 +39,17 @@ pub struct ConfigArgs {
     ignore_unknown_fields: bool,
 }
 
-/// Rules of lint that apply.
+/// Lint rules that are enabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lint {
     too_long_interval: bool,
 }
 
 impl Lint {
-    /// Parses the rules; returns unknown names too.
+    /// Parses the rules; returns unknown names as well.
     fn parse(text: &str) -> (Lint, Vec<&str>) {
         let names: Vec<&str> = text.split(',').collect();
-        // As promtool: `none` overrides everything else, including unknown names.
+        // As in promtool, `none` overrides everything else, even unknown names.
         if names.contains(&"none") {
             return (Lint::default(), Vec::new());
         }
@@ -86,7 +86,7 @@ pub fn run(args: &ConfigArgs, lookback: Duration) -> ExitCode {
         }
         print_line("");
         let jobs = jobs.unwrap_or_default();
-        // Without the included files, not all jobs are known.
+        // With --syntax-only, included files are not read, so not all jobs are known.
         let lints = lint.too_long_interval && depth == Depth::Files;
         if let Some(config) = too_long_interval(&jobs, lookback).filter(|_| lints) {
             let (job, interval) = (&config.job.name, duration_text(config.job.interval));
@@ -118,7 +118,7 @@ fn checked(
 }
 
 fn fail(what: &str) {
-    // If standard error is closed, the exit code still tells.
+    // If standard error is closed, the exit code still shows the result.
     let _ = writeln!(std::io::stderr(), "  FAILED: {what}");
 }
 

@@ -1,4 +1,4 @@
-//! `tidepool check metrics`: checks metrics for Prometheus' conventions, and counts their series.
+//! `tidepool check metrics`: checks metrics against Prometheus' conventions, counts their series.
 
 use super::LINT;
 use clap::Args;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use tidepool_exposition::NameValidation;
 use tidepool_exposition::lint::Families;
 
-/// Value of `--lint` that turns the rules off.
+/// Value of `--lint` that disables the rules.
 const NONE: &str = "none";
 
 #[derive(Debug, Clone, Args)]
@@ -22,7 +22,7 @@ pub struct MetricsArgs {
 }
 
 pub fn run(args: &MetricsArgs) -> ExitCode {
-    // If output is closed, the exit code still tells.
+    // If an output is closed, the exit code still shows the result.
     let exit = judge(args, &mut BufWriter::new(io::stderr().lock()));
     exit.unwrap_or(ExitCode::FAILURE)
 }
@@ -37,7 +37,7 @@ fn judge(args: &MetricsArgs, errors: &mut impl Write) -> io::Result<ExitCode> {
         )?;
         return Ok(ExitCode::FAILURE);
     }
-    // As in promtool, whose rules know only the names from before UTF-8.
+    // As in promtool, the lint rules accept only legacy names, without UTF-8.
     let (names, doing) = match lints {
         true => (NameValidation::Legacy, "error while linting"),
         false => (NameValidation::Utf8, "error while parsing text to metric families"),
@@ -53,7 +53,7 @@ fn judge(args: &MetricsArgs, errors: &mut impl Write) -> io::Result<ExitCode> {
     for problem in &problems {
         writeln!(errors, "{problem}")?;
     }
-    // The problems go to standard error and must be complete before the table begins.
+    // The problems go to standard error and must be written before the table.
     errors.flush()?;
     if args.extended {
         write!(io::stdout(), "{}", families.cardinality())?;

@@ -1,7 +1,7 @@
 //! `tidepool check`: checks configuration files and metrics, with the texts and the exit codes of
 //! `promtool check`.
 //!
-//! Exit codes: 0 success; 1 something is wrong; 3 lint found something that counts.
+//! Exit codes: 0 success; 1 something is wrong; 3 lint found a problem that is fatal.
 
 mod config;
 mod metrics;

@@ -100,12 +100,12 @@ fn failed(error: &dyn Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Compiles for the server that started this process, and ends with it.
+/// Compiles a plugin for the server that started this process. Ends when the server ends.
 fn compile(source: &Path, output: &Path, bytes_max: u64) -> ExitCode {
-    // Ingestion must come first on a machine with few processors.
+    // On a machine with few processors, the server's ingestion must have priority.
     tidepool_lifecycle::priority::lower_priority();
     let waiting = std::thread::Builder::new().name("parent".into()).spawn(|| {
-        // No input is sent: the pipe ends when the other process does, even by a crash.
+        // The server sends no input. The pipe is closed when the server ends, even by a crash.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         std::process::exit(1);
     });
@@ -122,7 +122,7 @@ fn compile(source: &Path, output: &Path, bytes_max: u64) -> ExitCode {
     };
     match compile_file(&engine, source, output) {
         Ok(()) => ExitCode::SUCCESS,
-        // A lasting failure has an exit code of its own, by which the server stops retrying.
+        // A lasting failure has its own exit code, so that the server does not retry.
         Err(CodeError::Uncompilable(why)) => {
             failed(&why);
             ExitCode::from(UNCOMPILABLE as u8)
@@ -131,7 +131,7 @@ fn compile(source: &Path, output: &Path, bytes_max: u64) -> ExitCode {
     }
 }
 
-/// Runs plugin code, which may wait for a time.
+/// Runs plugin code, which is async because it may wait.
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.map_err(|error| format!("no async runtime: {error}"))?.block_on(work))

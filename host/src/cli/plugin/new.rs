@@ -1,5 +1,5 @@
-//! `tidepool plugin new`: creates a plugin in Rust that builds without this repository. The program
-//! contains the interface and the crate that reads it.
+//! `tidepool plugin new`: creates a Rust plugin that builds without this repository. The program
+//! contains the files of the interface and of the crate that the plugin needs.
 
 use super::Done;
 use crate::cli::progress::print_line;
@@ -43,7 +43,7 @@ const TRANSFORM_WIT: (&str, &str) =
 
 pub fn run(args: &NewArgs) -> Done {
     check_name(&args.name)?;
-    // Cargo refuses such a name, but only at the first build.
+    // Cargo would refuse such a name as well, but only at the first build.
     if args.name.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(format!("{:?} is no name of a crate, which begins with a letter", args.name));
     }

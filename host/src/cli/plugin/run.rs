@@ -1,12 +1,12 @@
-//! `tidepool plugin run`: the effect of a plugin on a file, as a diff.
+//! `tidepool plugin run`: shows the effect of a plugin on a file of samples, as a diff.
 //!
 //! ```text
 //! - http_requests_total{job="a",pod_uid="7"} 5 1700000000000     went in and did not come out
 //! + http_requests_total{job="a"} 5 1700000000000                 came out and did not go in
 //! ```
 //!
-//! A job gets the samples in a temporary store and runs once. Its webhook requests are printed and
-//! not sent.
+//! A job gets the samples in a temporary store and runs once. Its webhook requests are printed
+//! instead of sent.
 
 use super::{Done, PluginArg, block_on};
 use crate::cli::progress::{print_line, warn_line};
@@ -66,13 +66,13 @@ pub struct RunArgs {
     scheduled: Option<i64>,
 }
 
-/// Log level: output of the plugin, and only warnings of a job's store.
+/// Log filter: the output of the plugin, and warnings of all other parts.
 const LOGGED: &str = "warn,tidepool_plugins=info";
 
 /// Default schedule of a job; runs are at multiples of it.
 const MINUTE_MS: i64 = 60_000;
 
-/// Flags of a job's store: samples of any time are accepted and kept, and nothing is synced.
+/// Flags of a job's store: samples of any time are accepted and kept, nothing is synced.
 const STORE_FLAGS: [&str; 5] = [
     "--max-future=36500d",
     "--out-of-order-window=36500d",
@@ -98,7 +98,7 @@ pub fn run(args: &RunArgs) -> Done {
 }
 
 impl RunArgs {
-    /// Returns the bodies before and after, and the seconds spent in the plugin.
+    /// Returns the bodies before and after the plugin, and the seconds spent in it.
     async fn tried(
         &self,
         bytes: Vec<u8>,
@@ -128,7 +128,7 @@ impl RunArgs {
                 let body = decoded.body.map(|body| (RemoteWriteVersion::V2, body));
                 (Vec::new(), body.into_iter().collect())
             }
-            // Jobs were handled above; an observer changes nothing.
+            // Only observers get here, and they change nothing.
             World::Observer | World::Job => {
                 let before = self.bodies(bytes)?;
                 for (version, body) in &before {
@@ -141,7 +141,7 @@ impl RunArgs {
         Ok((before, after, trial.seconds()))
     }
 
-    /// Runs a job over the samples, to which it appends.
+    /// Runs a job with the samples in a store. Its appends are added to the bodies after it.
     async fn tried_job(
         &self,
         bytes: Vec<u8>,
@@ -154,7 +154,7 @@ impl RunArgs {
         };
         let store = TrialStore::open(store_config).await.map_err(|error| error.to_string())?;
         let tried = self.run_job(&store, &before, component, scheduled_ms).await;
-        // Closed before errors are returned, so that the directory is removed in any case.
+        // Closed before errors are returned, so that the directory is always removed.
         store.close();
         let (appended, seconds) = tried?;
         let after = before.iter().cloned().chain(appended).collect();
@@ -179,7 +179,7 @@ impl RunArgs {
         let trial = component.start(Some(store.handle())).await.map_err(failed)?;
         warn_line(&format!("runs as scheduled for {scheduled_ms}"));
         let run = trial.run_job(scheduled_ms).await;
-        // Posts made before a failure help to explain the failure.
+        // Posts are printed before a failure is returned, because they help to explain it.
         let kept = trial.kept();
         show_posts(&kept.posts);
         run.map_err(failed)?;
@@ -197,7 +197,7 @@ impl RunArgs {
         }
     }
 
-    /// Reads the file as remote-write bodies, by its extension.
+    /// Reads the file as remote-write bodies. Its extension shows the format.
     fn bodies(&self, bytes: Vec<u8>) -> Result<Bodies, String> {
         let path = self.samples.display();
         let wrong = |error: &dyn std::error::Error| format!("{path}: {error}");
@@ -246,7 +246,7 @@ fn store_config(directory: &Path) -> Result<(StoreConfig, QueryConfig), String> 
     Ok((config.store, config.queries))
 }
 
-/// Returns the version of a request: the fields of 1.0 do not occur in 2.0.
+/// Returns the version of a request: 2.0 has none of the field numbers of 1.0.
 fn version_of(body: &[u8]) -> RemoteWriteVersion {
     let is_v1 = |number| matches!(number, 1 | 3);
     match Fields::new(body).map_while(Result::ok).any(|(number, _)| is_v1(number)) {
@@ -255,7 +255,7 @@ fn version_of(body: &[u8]) -> RemoteWriteVersion {
     }
 }
 
-/// Returns the first full minute after all samples.
+/// Returns the start of the first minute that begins after all samples.
 fn after_all(bodies: &Bodies) -> Result<i64, String> {
     let mut newest_ms = None;
     for (version, body) in bodies {
@@ -279,9 +279,9 @@ fn lines(bodies: &Bodies) -> Result<Vec<String>, String> {
     rows.map(|rows| rows.concat()).map_err(|error| error.to_string())
 }
 
-/// Prints removed and added rows in the order of their texts, and then the counts.
+/// Prints removed and added rows, sorted by their texts, and then their numbers.
 fn show(before: &[String], after: &[String], seconds: f64) {
-    // Counted, because a row may occur several times.
+    // Counts per text, because a row may occur several times.
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     before.iter().for_each(|line| counts.entry(line).or_default().0 += 1);
     after.iter().for_each(|line| counts.entry(line).or_default().1 += 1);

@@ -1,6 +1,6 @@
 //! `tidepool query analyze`: counts populated buckets of histograms, as `promtool query analyze`
-//! does (`cmd/promtool/analyze.go` in prometheus/prometheus). promtool prints the classic
-//! histograms of a selector in random order; here they are sorted by name.
+//! does (`cmd/promtool/analyze.go` in prometheus/prometheus). For a selector, promtool prints the
+//! classic histograms in random order; here they are sorted by name.
 
 use super::go::duration_text;
 use super::print::{NAME, label_set, metric};
@@ -27,14 +27,14 @@ Aggregated bucket stats
 Each line shows min/avg/max over the series above.
 ";
 
-/// Number of buckets of one histogram over time.
+/// Numbers of populated buckets of one histogram over time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Statistics {
-    /// Smallest number of populated buckets at any time.
+    /// Smallest number of populated buckets at a time.
     populated_min: i64,
     populated_avg: f64,
     populated_max: i64,
-    /// Number of all buckets that occur at any time.
+    /// Number of distinct buckets over all times.
     total: i64,
 }
 
@@ -47,7 +47,7 @@ struct Distribution {
     avg: f64,
 }
 
-/// Distributions of the statistics over all histograms of a kind.
+/// Distributions of the statistics over all histograms of one type.
 #[derive(Clone, Debug, Default)]
 struct Aggregated {
     populated_min: Distribution,
@@ -56,7 +56,7 @@ struct Aggregated {
     total: Distribution,
 }
 
-/// Analyzes the histograms of each selector over a duration before a time.
+/// Analyzes the histograms of each selector over a duration that ends at a time.
 pub fn analyze(
     source: &mut Source,
     selectors: &[String],
@@ -74,7 +74,7 @@ pub fn analyze(
         };
         let mut histograms = BTreeMap::<String, Vec<Stream>>::new();
         for stream in matrix {
-            // A series has one kind of samples: floats are a bucket of a classic histogram.
+            // A series has one type of samples. Floats are a bucket of a classic histogram.
             if !stream.values.is_empty() {
                 if let Some(key) = classic_key(&stream) {
                     histograms.entry(key).or_default().push(stream);
@@ -100,7 +100,7 @@ pub fn analyze(
     Ok(out.flush()?)
 }
 
-/// Returns the key that the buckets of one classic histogram share: all labels but `le`.
+/// Returns the key that all buckets of a classic histogram share: its labels without `le`.
 fn classic_key(stream: &Stream) -> Option<String> {
     let mut labels = stream.metric.0.clone();
     labels.remove("le")?;
@@ -108,13 +108,13 @@ fn classic_key(stream: &Stream) -> Option<String> {
     Some(name + &label_set(&labels))
 }
 
-/// Counts the populated buckets of a classic histogram; `None` with fewer than two samples.
+/// Counts the populated buckets of a classic histogram; `None` if it has fewer than two samples.
 fn of_classic(buckets: &mut [Stream]) -> Result<Option<Statistics>, Failure> {
     let bound = |stream: &Stream| {
         let le = stream.metric.0.get("le").and_then(|le| le.parse::<f64>().ok());
         le.unwrap_or_default()
     };
-    // A stable sort, so that buckets with equal bounds stay in order.
+    // The sort is stable, so that buckets with equal bounds keep their order.
     buckets.sort_by(|one, other| {
         bound(one).partial_cmp(&bound(other)).unwrap_or(std::cmp::Ordering::Equal)
     });
@@ -127,7 +127,7 @@ fn of_classic(buckets: &mut [Stream]) -> Result<Option<Statistics>, Failure> {
         let mut before = None;
         let mut count = 0;
         for bucket in &*buckets {
-            // A bucket whose samples end early counts as empty, and so do all larger ones.
+            // If a bucket has no more samples, it and all larger buckets are treated as empty.
             let Some((time, value)) = bucket.values.get(at) else { break };
             let below = match before {
                 Some((time_before, _)) if time_before != *time => {
@@ -137,7 +137,7 @@ fn of_classic(buckets: &mut [Stream]) -> Result<Option<Statistics>, Failure> {
                 Some((_, below)) => below,
                 None => 0.0,
             };
-            // Buckets are cumulative, so a difference to the next smaller bound means observations.
+            // Buckets are cumulative: one that differs from the next smaller has observations.
             count += i64::from((value.0 - below) as i64 != 0);
             before = Some((*time, value.0));
         }
@@ -146,7 +146,7 @@ fn of_classic(buckets: &mut [Stream]) -> Result<Option<Statistics>, Failure> {
     Ok(Some(Statistics::of(&populated, buckets.len())))
 }
 
-/// Counts the populated buckets of a native histogram; `None` with fewer than two samples.
+/// Counts the populated buckets of a native histogram; `None` if it has fewer than two samples.
 fn of_native(stream: &Stream) -> Option<Statistics> {
     if stream.histograms.len() < 2 {
         return None;
@@ -190,7 +190,7 @@ impl Distribution {
         self.min = self.min.min(number);
         self.max = self.max.max(number);
         self.count += 1;
-        // A running mean, as upstream's `distribution.update`, so that rounding agrees.
+        // A running mean as in upstream's `distribution.update`, so that rounding is the same.
         let count = self.count as f64;
         self.avg += number as f64 / count - self.avg / count;
     }

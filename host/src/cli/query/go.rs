@@ -1,8 +1,8 @@
-//! Texts and durations as Go's `encoding/json` and `time` write and read them, as in promtool.
+//! Texts and durations in the format of Go's `encoding/json` and `time`, which promtool uses.
 
 use std::fmt::Write as _;
 
-/// Nanoseconds per unit of a duration. Days, weeks and years exist in Prometheus and not in Go.
+/// Nanoseconds per unit of a duration. Days, weeks and years are Prometheus' units, not Go's.
 const UNITS: [(&str, f64); 10] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -16,7 +16,7 @@ const UNITS: [(&str, f64); 10] = [
     ("y", 31_536_000e9),
 ];
 
-/// Escapes JSON as Go does by default, for HTML. The escaped characters occur only inside of texts.
+/// Escapes JSON for HTML, as Go does by default. The characters occur only in JSON strings.
 pub fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -30,7 +30,7 @@ pub fn escaped_json(json: &str) -> String {
     out
 }
 
-/// Parses a duration such as `1h30m`, `-1.5s` or `1d` into nanoseconds; a parser for clap.
+/// Parses a duration such as `1h30m`, `-1.5s` or `1d` into nanoseconds; for clap.
 pub fn parse_duration(text: &str) -> Result<i64, String> {
     let wrong = || format!("{text:?} is not a duration such as 500ms, 15s or 1h30m");
     let (is_negative, unsigned) = match text.strip_prefix('-') {
@@ -57,7 +57,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
     }
 }
 
-/// Formats nanoseconds as Go prints a duration: `1h0m0s`, `1.5s`, `500ms`.
+/// Formats nanoseconds like Go's `time.Duration`: `1h0m0s`, `1.5s`, `500ms`.
 pub fn duration_text(nanos: i64) -> String {
     let (sign, nanos) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
     let part = |unit_nanos: u64| plain_decimal(nanos, unit_nanos);
@@ -66,7 +66,7 @@ pub fn duration_text(nanos: i64) -> String {
         1..1_000 => format!("{nanos}ns"),
         1_000..1_000_000 => format!("{}\u{b5}s", part(1_000)),
         1_000_000..1_000_000_000 => format!("{}ms", part(1_000_000)),
-        // Go prints every smaller unit too once a larger one is present.
+        // Like Go, prints all smaller units after the largest unit.
         _ => {
             let minutes = nanos / 60_000_000_000;
             let seconds = plain_decimal(nanos % 60_000_000_000, 1_000_000_000);

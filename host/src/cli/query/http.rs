@@ -13,14 +13,14 @@ use url::Url;
 
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
-/// Client of one server, with its URL and additional headers.
+/// Client for one server, with the server's URL and additional headers.
 pub struct HttpClient {
     client: Client,
     url: Url,
     headers: HeaderMap,
 }
 
-/// A request: method, path segments after the server's own path, and parameters.
+/// A request: method, path segments after the path of the server's URL, and parameters.
 pub struct Question<'a> {
     pub method: Method,
     pub path: &'a [&'a str],
@@ -39,7 +39,7 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
     if is_http { Ok(url) } else { Err(wrong()) }
 }
 
-/// Parses a header `NAME=VALUE` or `NAME:VALUE`; a parser for clap.
+/// Parses a header `NAME=VALUE` or `NAME:VALUE`, for clap.
 pub fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let Some((name, value)) = text.split_once(['=', ':']) else {
         return Err(format!("expected NAME=VALUE, got {text:?}"));
@@ -63,7 +63,7 @@ fn read_config(path: &Path) -> Result<HttpClientConfig, CliError> {
 }
 
 impl HttpClient {
-    /// Reads all files that the configuration names, and does not connect.
+    /// Reads all files that the configuration names. Does not connect.
     pub fn open(
         url: Url,
         config_file: Option<&Path>,
@@ -83,7 +83,7 @@ impl HttpClient {
         Ok(HttpClient { client, url, headers: all })
     }
 
-    /// Sends a request and reads the response. Without a timeout, it waits without limit.
+    /// Sends a request and reads the response. Without a timeout, waits without limit.
     pub async fn send(
         &self,
         question: &Question<'_>,
@@ -109,7 +109,7 @@ impl HttpClient {
                 Bytes::new()
             }
         };
-        // Without the password of the URL, because errors may end in logs.
+        // Without the URL's password, because errors may be written to logs.
         let asked = shown(&url);
         let method = question.method.clone();
         let ask = Ask { method, headers, body, timeout, ..Ask::get(url) };
@@ -118,7 +118,7 @@ impl HttpClient {
             Ok((answer.status, answer.bytes().await?))
         };
         exchange.await.map_err(|error: ClientError| {
-            // The texts of Go's HTTP client, as promtool prints them.
+            // The text is that of Go's HTTP client, which promtool prints.
             let verb = if has_body { "Post" } else { "Get" };
             let why = match error {
                 ClientError::Timeout(_) => "context deadline exceeded".to_owned(),

@@ -1,5 +1,5 @@
-//! Queries of a data directory without a server: blocks and samples that are only in the logs, in
-//! one engine instance. Failures have the texts of a server's responses.
+//! Queries a data directory without a server. One engine instance has the blocks, and the samples
+//! that are only in the logs. Failures have the texts of a server's responses.
 
 use super::Failure;
 use super::time::Time;
@@ -15,26 +15,26 @@ use tidepool_runtime::{
     ResultFormat, TimeRange,
 };
 
-/// Minimum size of the part of a result that one call returns, in bytes, except the last part.
+/// Minimum size in bytes of each part of a result that one call returns, except the last.
 const PART_BYTES: u32 = 1024 * 1024;
 
-/// Defaults of a server: points per series of a range query, and samples in memory per query.
+/// A server's defaults: points per series of a range query, and samples per query in memory.
 const POINTS_MAX: i64 = 11_000;
 const SAMPLES_MAX: u64 = 50_000_000;
 
-/// Share of the instance's memory for an evaluation, in percent. The rest is for samples of the
-/// logs and for open blocks.
+/// Percentage of the instance's memory for an evaluation. The rest is for samples of the logs and
+/// for open blocks.
 const MEMORY_PERCENT: u64 = 70;
 
 pub struct Local {
     instance: Instance,
     memory_bytes_max: u64,
-    /// Whether a damaged block is left out.
+    /// Whether a damaged block was left out.
     pub is_damaged: bool,
 }
 
 impl Local {
-    /// Opens a directory and reads its logs. Refused while a server has samples in its memory.
+    /// Opens a directory and reads its logs. Fails if a server is running on the directory.
     pub fn open(dir: &Path, memory_bytes_max: u64) -> Result<Local, CliError> {
         let workspace = Workspace::look(dir, memory_bytes_max)?;
         if workspace.data.is_in_use()? {
@@ -55,7 +55,7 @@ impl Local {
         (start, end): (Time, Time),
         step_seconds: f64,
     ) -> Result<Value, Failure> {
-        // Checked here as by a server, because the engine has no such limit.
+        // Checked here as in a server, because the engine has no such limit.
         let (start_ms, end_ms) = (start.as_ms(), end.as_ms());
         let step_ms = (step_seconds * 1000.0) as i64;
         if step_ms <= 0 {
@@ -111,7 +111,7 @@ impl Local {
     }
 
     fn evaluate(&mut self, expression: &str, times: QueryTimes) -> Result<Value, Failure> {
-        // Zero and false are the engine's defaults, such as a lookback of 5 minutes.
+        // Zero and false mean the engine's defaults, such as a lookback of 5 minutes.
         let options = QueryOptions {
             lookback_ms: 0,
             samples_max: SAMPLES_MAX,
@@ -162,7 +162,7 @@ fn lookup(selectors: &[String], (start, end): (Time, Time)) -> Result<Lookup, Fa
     })
 }
 
-/// Parses a selector. One that could select every series is refused, as by a server.
+/// Parses a selector. As in a server, a selector that may match every series is refused.
 fn selector(text: &str, count: &mut SelectionCount) -> Result<Vec<Matcher>, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| bad_data(&format!("invalid parameter \"match[]\": {why}"));

@@ -1,8 +1,8 @@
-//! `tidepool query`: PromQL from the command line, with the flags and the output of `promtool
-//! query`. It queries a server, or with `--dir` a data directory without one.
+//! `tidepool query`: PromQL on the command line, with the flags and the output of `promtool query`.
+//! Queries a server, or with `--dir` a data directory without a server.
 //!
-//! Begin with [`Source`]: [`server`] over [`http`], or [`local`]; both return the types of
-//! [`value`]. [`mod@print`] prints them in the form of [`go`]; [`analyze`] counts buckets.
+//! Start with [`Source`]: [`server`] over [`http`], or [`local`]; both return the types of
+//! [`value`]. [`mod@print`] prints them in the format of [`go`]; [`analyze`] counts buckets.
 
 mod analyze;
 mod go;
@@ -232,7 +232,7 @@ struct AnalyzeArgs {
 enum Failure {
     /// The command line is invalid; exit code 2.
     Usage(String),
-    /// An argument is invalid in a way for which promtool exits with 1.
+    /// An argument is invalid, and promtool exits with 1 for it.
     Argument(String),
     /// The command failed before or after the query itself.
     Command(CliError),
@@ -307,7 +307,7 @@ impl Source {
         }
     }
 
-    /// Returns the values of a label, and warnings.
+    /// Returns the values of a label, and the response's warnings.
     fn label_values(
         &mut self,
         name: &str,
@@ -333,14 +333,14 @@ pub fn run(args: QueryArgs) -> ExitCode {
     match args.run() {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged) => ExitCode::FAILURE,
-        // The reader of the pipe has read enough, which is no error.
+        // The reader of the pipe has ended, which is not an error.
         Err(Failure::Command(CliError::Output(error)))
             if error.kind() == io::ErrorKind::BrokenPipe =>
         {
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            // promtool prints errors of its analysis without a prefix.
+            // promtool prints errors of `analyze` without a prefix.
             let is_analysis = matches!(args.command, QueryCommand::Analyze(_));
             let (before, code) = match &failure {
                 Failure::Usage(_) => ("error: ", ExitCode::from(2)),
@@ -387,7 +387,7 @@ impl QueryArgs {
         if start >= end {
             return Err(Failure::Argument("start time is not before end time".into()));
         }
-        // promtool treats a step of 0 like a missing one.
+        // As in promtool, a step of 0 is treated as missing.
         let step_seconds = match args.step {
             None | Some(0) => (end.seconds_since(start) / STEPS).floor().max(1.0),
             Some(nanos) => nanos as f64 / 1e9,
@@ -437,7 +437,7 @@ impl QueryArgs {
                 let url = parse_url(server).map_err(Failure::Usage)?;
                 let client = HttpClient::open(url, config_file, headers)?;
                 let is_analysis = matches!(self.command, QueryCommand::Analyze(_));
-                // An analysis may read much data, and promtool sets no timeout for it either.
+                // An analysis may read much data; promtool has no timeout for it either.
                 let timeout = Some(TIMEOUT).filter(|_| !is_analysis);
                 Ok(Source::Server(Box::new(Server::new(client, timeout)?)))
             }
@@ -461,7 +461,7 @@ impl QueryArgs {
 }
 
 impl DirArgs {
-    /// Returns the server, unless there is a directory, and the last operand.
+    /// Returns the server (only without a directory), and the operand after it.
     fn operands<'a>(
         &self,
         first: &'a str,
@@ -487,13 +487,13 @@ impl SpanArgs {
     }
 }
 
-/// Writes a line to standard error without the program's name, as promtool does.
+/// Writes a line to standard error. As in promtool, without the program's name.
 fn complain(text: &str) {
-    // If standard error is closed, the exit code still tells.
+    // If standard error is closed, the exit code still shows the result.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Parses a time of the command line; without a text it is now.
+/// Parses a time of the command line. Without a text, returns the current time.
 fn time(text: Option<&str>, before: &str) -> Result<Time, Failure> {
     let Some(text) = text else { return Ok(Time::now()) };
     Time::parse(text).map_err(|why| Failure::Argument(format!("{before}{why}")))

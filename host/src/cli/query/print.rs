@@ -1,4 +1,4 @@
-//! Results as promtool prints them: as text (`String` in `model` of prometheus/common) or as JSON.
+//! Prints results like promtool: as text (`String` in `model` of prometheus/common) or as JSON.
 
 use super::go::escaped_json;
 use super::value::{Bucket, Histogram, Metric, Number, Sample, Stream, TimeMs, Value};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tidepool_exposition::quoted;
 use tidepool_model::number::{fixed, general, plain};
 
-/// Name of the label that holds the metric's name.
+/// Name of the label whose value is the metric's name.
 pub const NAME: &str = "__name__";
 
 /// How answers are printed.
@@ -21,7 +21,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Formats a query's result, with a final line feed.
+    /// Formats a query's result, followed by a line feed.
     pub fn value(self, value: &mut Value) -> String {
         match self {
             Format::Promql => value_text(value) + "\n",
@@ -64,7 +64,7 @@ fn value_text(value: &mut Value) -> String {
         Value::String((_, text)) => text.clone(),
         Value::Vector(vector) => joined(vector.iter().map(sample_text), "\n"),
         Value::Matrix(matrix) => {
-            // promtool prints a range in this order, which is not that of the response.
+            // promtool prints the series of a range in another order than the response.
             matrix.sort_by(|one, other| one.metric.printed_before(&other.metric));
             joined(matrix.iter().map(stream_text), "\n")
         }
@@ -107,12 +107,12 @@ fn bucket_text(Bucket(bounds, lower, upper, count): &Bucket) -> String {
     format!("{begin}{},{}{end}:{}", general(lower.0), general(upper.0), plain(count.0))
 }
 
-/// Formats a metric as in an expression: its name, and its labels in braces.
+/// Formats a metric as in an expression: its name, then its labels in braces.
 pub fn metric(Metric(labels): &Metric) -> String {
     let name = labels.get(NAME);
     let others = labels.iter().filter(|(label, _)| label.as_str() != NAME);
     let mut pairs: Vec<String> = others.map(|(label, value)| pair(label, value)).collect();
-    // Sorted by the whole text, so that `a1="…"` comes before `a="…"`.
+    // Sorted by the whole text, so that `a1="…"` is before `a="…"`.
     pairs.sort();
     match (name, pairs.is_empty()) {
         (Some(name), true) => name.clone(),
@@ -157,7 +157,7 @@ fn stream_json(stream: &Stream) -> serde_json::Value {
     };
     let histograms = || stream.histograms.iter().map(histogram_json).collect::<serde_json::Value>();
     let metric = &stream.metric.0;
-    // As upstream: an empty list is omitted, but `values` stays if both are empty.
+    // As in upstream, an empty list is omitted, but `values` is kept if both are empty.
     match (stream.histograms.is_empty(), stream.values.is_empty()) {
         (false, false) => {
             json!({ "metric": metric, "values": values(), "histograms": histograms() })
@@ -177,7 +177,7 @@ fn histogram_json((time, histogram): &(TimeMs, Histogram)) -> serde_json::Value 
     json!([time_json(*time), { "count": count, "sum": sum, "buckets": buckets }])
 }
 
-/// Formats seconds; whole seconds have no fraction.
+/// Formats a time in seconds, with a fraction only if it is needed.
 fn time_json(TimeMs(ms): TimeMs) -> serde_json::Value {
     match ms % 1000 {
         0 => json!(ms / 1000),

@@ -1,4 +1,4 @@
-//! Queries of a server, as client_golang (`api/prometheus/v1`): POST, or GET if that is refused.
+//! Queries a server like client_golang (`api/prometheus/v1`): with POST, or else GET.
 
 use super::Failure;
 use super::http::{HttpClient, Question};
@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// Timeout of a request, as in promtool. Analyses have none.
+/// Timeout of a request, as in promtool. An analysis has no timeout.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Statuses of servers that refuse POST.
+/// Statuses of servers and proxies that do not accept POST.
 const NO_POST: [StatusCode; 3] =
     [StatusCode::FORBIDDEN, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
 
@@ -37,7 +37,7 @@ struct Envelope<D> {
 }
 
 impl Server {
-    /// Makes a client of a server, without connecting.
+    /// Creates a client of a server. Does not connect.
     pub fn new(client: HttpClient, timeout: Option<Duration>) -> Result<Server, CliError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::Runtime(error.to_string()))?;
@@ -68,7 +68,7 @@ impl Server {
         self.post(&["series"], &selection(selectors, span))
     }
 
-    /// Returns the values of a label, and warnings.
+    /// Returns the values of a label, and the response's warnings.
     pub fn label_values(
         &self,
         name: &str,
@@ -86,7 +86,7 @@ impl Server {
         parameters: &[(&str, String)],
     ) -> Result<D, Failure> {
         let (mut status, mut body) = self.ask(Method::POST, path, parameters)?;
-        // As client_golang: a proxy may permit GET only.
+        // As in client_golang, because a proxy may permit only GET.
         if NO_POST.contains(&status) {
             (status, body) = self.ask(Method::GET, path, parameters)?;
         }
@@ -114,7 +114,7 @@ fn selection<'a>(selectors: &[String], (start, end): (Time, Time)) -> Vec<(&'a s
 
 /// Returns the data of a response, and its warnings.
 fn data<D: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<(D, Vec<String>), Failure> {
-    // Prometheus sends its own errors with these statuses; others may come from a proxy.
+    // Prometheus' own errors have these statuses. Other statuses may come from a proxy.
     let is_error = matches!(status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST);
     let failed = |kind: &str, text: String, detail: &str| {
         Err(Failure::Api { kind: kind.to_owned(), text, detail: detail.trim().to_owned() })

@@ -1,11 +1,11 @@
-//! Times of the command line, sent to a server in promtool's form.
+//! Times on the command line, which are sent to a server in promtool's format.
 
 use jiff::Timestamp;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_model::number::plain;
 use tidepool_protocol::prom::time::parse_time;
 
-/// Default reach of `series` and `labels` before and after now, in seconds: 9999 hours.
+/// Default range of `series` and `labels` before and after the current time: 9999 hours.
 const REACH_SECONDS: i64 = 9999 * 3600;
 
 /// A time with a resolution of nanoseconds.
@@ -26,11 +26,11 @@ impl Time {
         Time { seconds: time.as_second(), nanos: i64::from(time.subsec_nanosecond()) }.normalized()
     }
 
-    /// Parses seconds since the epoch, or RFC 3339.
+    /// Parses a number of seconds since the epoch, or a time in RFC 3339.
     pub fn parse(text: &str) -> Result<Time, String> {
         let wrong = || format!("cannot parse {text:?} to a valid timestamp");
         match text.parse::<f64>() {
-            // Far larger than any year of RFC 3339, and small enough for exact arithmetic.
+            // The limit is far above any year of RFC 3339, and small enough for exact arithmetic.
             Ok(seconds) if seconds.is_finite() && seconds.abs() < 1e15 => {
                 let nanos = (seconds.fract() * 1e9) as i64;
                 Ok(Time { seconds: seconds.trunc() as i64, nanos }.normalized())
@@ -54,18 +54,18 @@ impl Time {
         (self.seconds - other.seconds) as f64 + (self.nanos - other.nanos) as f64 / 1e9
     }
 
-    /// Formats the parameter of a request: seconds since the epoch.
+    /// Returns the parameter of a request: seconds since the epoch.
     pub fn parameter(self) -> String {
         plain(self.seconds as f64 + self.nanos as f64 / 1e9)
     }
 
-    /// Returns milliseconds since the epoch, rounded as a server does with the parameter.
+    /// Returns milliseconds since the epoch, rounded as a server rounds the parameter.
     pub fn as_ms(self) -> i64 {
         parse_time(&self.parameter()).unwrap_or_default()
     }
 }
 
-/// Returns the range of a look-up of series and labels.
+/// Returns the time range in which series and labels are looked up.
 pub fn span(start: Option<&str>, end: Option<&str>) -> Result<(Time, Time), String> {
     let now = Time::now();
     let of = |text: Option<&str>, name: &str, default_seconds: i64| match text {

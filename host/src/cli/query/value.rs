@@ -16,7 +16,7 @@ pub enum Value {
     Matrix(Vec<Stream>),
 }
 
-/// Labels by name. The order is that of Prometheus' responses: names and values in turn.
+/// Labels by name. Metrics are ordered as in Prometheus' responses: by name and value alternately.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Metric(pub BTreeMap<String, String>);
 
@@ -39,31 +39,31 @@ pub struct Stream {
 
 #[derive(Debug, Deserialize)]
 pub struct Histogram {
-    /// Number of observations; a float, as in JSON.
+    /// Number of observations. A float, as in the JSON of the API.
     pub count: Number,
     pub sum: Number,
     /// Absent if the histogram has no observations.
     pub buckets: Option<Vec<Bucket>>,
 }
 
-/// A bucket: inclusion of its bounds, lower bound, upper bound, count.
+/// A bucket: which bounds are included, lower bound, upper bound, count.
 ///
-/// Inclusion is 0 for the upper bound, 1 for the lower, 2 for neither, 3 for both.
+/// The first field: 0 includes the upper bound, 1 the lower bound, 2 neither, 3 both.
 #[derive(Debug, Deserialize)]
 pub struct Bucket(pub u8, pub Number, pub Number, pub Number);
 
-/// Time in milliseconds since the epoch; in JSON, seconds.
+/// Time in milliseconds since the epoch. In JSON it is a number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeMs(pub i64);
 
-/// A number; in JSON, a text.
+/// A number. In JSON it is a string.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number(pub f64);
 
 impl<'de> Deserialize<'de> for TimeMs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimeMs, D::Error> {
         let seconds = f64::deserialize(deserializer)?;
-        // Rounded, because a fraction such as 0.123 has no exact float.
+        // Rounded, because a fraction such as 0.123 is not exact as a float.
         Ok(TimeMs((seconds * 1000.0).round() as i64))
     }
 }
@@ -88,11 +88,11 @@ impl<'de> Deserialize<'de> for Number {
 }
 
 impl Metric {
-    /// Compares in the order in which promtool prints the series of a range (`LabelSet.Before` in
-    /// prometheus/common): fewer labels first.
+    /// Compares in the order in which promtool prints the series of a range: fewer labels first
+    /// (`LabelSet.Before` in prometheus/common).
     pub fn printed_before(&self, other: &Metric) -> Ordering {
         let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
-        // A missing label sorts before a present one, as `None` does before `Some`.
+        // As with `None` and `Some`, a missing label is before a present label.
         let differing = names.iter().map(|name| self.0.get(*name).cmp(&other.0.get(*name)));
         let by_labels = differing.into_iter().find(|order| order.is_ne());
         self.0.len().cmp(&other.0.len()).then(by_labels.unwrap_or(Ordering::Equal))

@@ -1,4 +1,4 @@
-//! `packed.answer`: the store's remote-read answer, converted to columns.
+//! `packed.answer`: an answer to a remote read of the store, converted to columns.
 
 use crate::bindings::exports::tidepool::standalone::packed::{GuestAnswer, SeriesColumns};
 use crate::bindings::tidepool::tsdb::store::{self, Cursor, FrameFormat, Selection};
@@ -13,11 +13,11 @@ const TIME_SERIES_TAG: u8 = 0x0a;
 
 pub struct OpenAnswer {
     cursor: Cursor,
-    /// Bytes from the cursor that are not decoded yet.
+    /// Bytes read from the cursor that are not decoded yet.
     pending: RefCell<Vec<u8>>,
 }
 
-/// `prometheus.TimeSeries` without the fields that [`SeriesColumns`] does not have.
+/// `prometheus.TimeSeries`, with only the fields that [`SeriesColumns`] needs.
 #[derive(Message)]
 struct TimeSeries {
     #[prost(message, repeated, tag = "1")]
@@ -44,7 +44,7 @@ struct Sample {
     timestamp_ms: i64,
 }
 
-/// Has no fields, because native histograms are only counted.
+/// Without fields, because native histograms are only counted.
 #[derive(Message)]
 struct Histogram {}
 
@@ -73,7 +73,7 @@ impl OpenAnswer {
 impl GuestAnswer for OpenAnswer {
     fn next(&self, bytes_max: u32) -> Result<SeriesColumns, Error> {
         let mut pending = self.pending.borrow_mut();
-        // The cursor splits series longer than `bytes_max`, so one piece may not be enough.
+        // The cursor splits series longer than `bytes_max`, so several reads may be needed.
         while !is_whole(&pending) {
             let piece = self.cursor.next_frames(bytes_max)?;
             if piece.is_empty() {
@@ -87,7 +87,7 @@ impl GuestAnswer for OpenAnswer {
         let mut batch = Batch::default();
         let mut taken = 0;
         while let Some((start, end)) = first_series(&pending[taken..]) {
-            // The first series is returned however long it is: the contract promises at least one.
+            // The first series is always returned, because the contract promises at least one.
             if taken > 0 && taken + end > bytes_max as usize {
                 break;
             }
@@ -129,7 +129,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     first_series(bytes).is_some()
 }
 
-/// Returns the start and end of the first series' message, if all its bytes are there.
+/// Returns start and end of the message of the first series; `None` if it is not complete.
 fn first_series(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut rest = bytes.strip_prefix(&[TIME_SERIES_TAG])?;
     let len = prost::decode_length_delimiter(&mut rest).ok()?;

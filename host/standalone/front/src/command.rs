@@ -23,7 +23,7 @@ usage: write               store the samples that standard input has, a line eac
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// Maximum bytes of one step of a replay, a dump or a query's output.
+/// Maximum number of bytes of one step of a replay, of a dump or of a query's output.
 pub const STEP_BYTES: u32 = 1024 * 1024;
 
 const ROWS_MAX: usize = 10_000;
@@ -69,7 +69,7 @@ fn in_store(work: impl FnOnce() -> Outcome) -> Outcome {
     store::open(options())?;
     while !store::replay(STEP_BYTES)?.done {}
     let done = work();
-    // Also after failed work, whose earlier rows are in the log. Closing does not sync.
+    // Also done after failed work, because its earlier rows are in the log. Closing does not sync.
     let closed = store::close();
     let synced = directory::sync();
     done?;
@@ -77,9 +77,9 @@ fn in_store(work: impl FnOnce() -> Outcome) -> Outcome {
     Ok(synced?)
 }
 
-/// Returns the defaults of the program `tidepool`.
+/// Returns the same defaults as those of the program `tidepool`.
 fn options() -> Options {
-    // Random, so that senders cannot craft labels that collide in the series table.
+    // Random, so that senders cannot choose labels that collide in the table of series.
     let hash_seed = std::hash::RandomState::new();
     Options {
         role: Role::All,
@@ -108,7 +108,7 @@ fn write() -> Outcome {
     let (mut written, mut refused) = (0, 0);
     let mut append = |rows: Columns| -> Outcome {
         let outcome = store::append(&rows, now_ms())?;
-        // Refused rows are no error: all other rows of the append are stored.
+        // Refused rows are not an error, because all other rows of the append are stored.
         for refusal in &outcome.refusals {
             eprintln!("refused: {}, at {}", refusal.detail, refusal.timestamp_ms);
         }
@@ -123,7 +123,7 @@ fn write() -> Outcome {
         }
         let sample = lines::parse(&line).map_err(|why| format!("line {}: {why}", number + 1))?;
         let key = sample.labels.iter().map(|Label { name, value }| (name.clone(), value.clone()));
-        // Each series is looked up in the engine once: that call crosses a component boundary.
+        // Each series is looked up once, because that call crosses a component boundary.
         let series_ref = match refs.entry(key.collect()) {
             std::collections::hash_map::Entry::Occupied(known) => *known.get(),
             std::collections::hash_map::Entry::Vacant(new) => {
@@ -167,7 +167,7 @@ fn compact(all: bool) -> Outcome {
     loop {
         // Measured before each step, because a cut replaces a part of the log by a checkpoint.
         let other_bytes = directory::other_bytes()?;
-        // WASI reports neither free space nor free memory.
+        // Unlimited, because WASI reports neither free space nor free memory.
         let room = Room { free_bytes: u64::MAX, other_bytes, memory_bytes: u64::MAX };
         let CompactProgress { done, block, deleted, bad, unmerged } =
             store::compact(now_ms(), room)?;

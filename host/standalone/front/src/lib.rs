@@ -1,5 +1,5 @@
-//! The part of the standalone component before the engine: columns of samples as strings (`packed`)
-//! and the command of `wasmtime run`. Runs as WebAssembly only; for other targets it is empty.
+//! The standalone component's part in front of the engine: the interface `packed`, columns of
+//! samples as strings, and the command of `wasmtime run`. Empty for targets other than WebAssembly.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![cfg(target_arch = "wasm32")]
@@ -12,7 +12,7 @@ mod packed;
 mod query;
 mod selector;
 
-// Generated code calls the canonical ABI, which is unsafe by nature.
+// Generated code calls the canonical ABI, which needs unsafe code.
 #[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
 mod bindings {
     #[cfg(not(feature = "promql"))]

@@ -1,13 +1,13 @@
-//! Samples as lines in the format of `dump` and promtool: `{name="value", …} value time`, in
-//! milliseconds. Label values are quoted, with `\\`, `\"` and `\n` in them escaped.
+//! Samples as lines in the format of `dump` and promtool: `{name="value", …} value time`, with
+//! times in milliseconds. Label values are quoted, with the escapes `\\`, `\"` and `\n`.
 
 use crate::bindings::tidepool::tsdb::types::Label;
 
-/// Prometheus' `NormalNaN` (`model/value/value.go`); a dump writes every NaN as the same word.
+/// Prometheus' `NormalNaN` (`model/value/value.go`). A dump writes every NaN as `NaN`.
 const NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 
 pub struct Line {
-    /// Sorted by name in ascending order.
+    /// Labels in ascending order of their names.
     pub labels: Vec<Label>,
     pub value: f64,
     pub timestamp_ms: i64,
@@ -34,14 +34,14 @@ pub fn parse(line: &str) -> Result<Line, String> {
                 let (value, after) = quoted(after)?;
                 (name, value, after)
             }
-            // A quoted name without `=` is a metric name that is no plain identifier.
+            // A quoted text without `=` is a metric name that is not a plain identifier.
             None => ("__name__".to_owned(), name, after),
         };
         labels.push(Label { name, value });
         let after = after.trim_start();
         rest = after.strip_prefix(',').unwrap_or(after);
     }
-    // `write` looks series up by their labels, so the same labels need the same order.
+    // Sorted, because `write` looks up series by their labels.
     labels.sort_by(|one, other| one.name.cmp(&other.name));
     let mut numbers = rest.split_ascii_whitespace();
     let (Some(value), Some(time), None) = (numbers.next(), numbers.next(), numbers.next()) else {
@@ -55,7 +55,7 @@ pub fn parse(line: &str) -> Result<Line, String> {
     Ok(Line { labels, value, timestamp_ms })
 }
 
-/// Reads a quoted string; returns its unescaped content and the rest of the text.
+/// Parses a quoted string; returns its unescaped content and the text after it.
 fn quoted(text: &str) -> Result<(String, &str), String> {
     let inside = text.strip_prefix('"').ok_or("a label's value does not begin with a quote")?;
     let mut value = String::new();

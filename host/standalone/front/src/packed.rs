@@ -1,4 +1,4 @@
-//! `packed`: columns of samples as base64, eight little-endian bytes a row.
+//! `packed`: columns of samples as base64, with eight little-endian bytes per row.
 
 use crate::Component;
 use crate::answer::OpenAnswer;

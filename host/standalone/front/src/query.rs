@@ -1,4 +1,4 @@
-//! The command `query`: evaluates an expression and prints the answer.
+//! The command `query`: evaluates an expression and prints the result.
 
 use crate::bindings::tidepool::tsdb::query::{
     self, Evaluation, QueryError, QueryOptions, ResultFormat,
@@ -13,7 +13,7 @@ pub const USAGE: &str = "
                            resultType and result as Prometheus' HTTP API gives them. Times are seconds
                            since the epoch, the step is seconds";
 
-/// Prometheus' defaults, with the memory limit of the program `tidepool`.
+/// Prometheus' defaults, and the default memory limit of the program `tidepool`.
 const OPTIONS: QueryOptions = QueryOptions {
     lookback_ms: 0,
     samples_max: 50_000_000,
@@ -36,7 +36,7 @@ pub enum Times {
     Range { start_ms: i64, end_ms: i64, step_ms: i64 },
 }
 
-/// Reads the times of a command line; without any, the current time.
+/// Parses the times of a command line; without times, returns the current time.
 pub fn times(words: &[&str]) -> Result<Times, String> {
     match words {
         [] => Ok(Times::At(now_ms())),
@@ -51,7 +51,7 @@ pub fn times(words: &[&str]) -> Result<Times, String> {
 }
 
 fn milliseconds(seconds: &str) -> Result<i64, String> {
-    // Below 1e15 the milliseconds fit an `i64`; NaN fails the comparison.
+    // Below 1e15, milliseconds fit into an `i64`. NaN fails the comparison.
     let number = seconds.parse::<f64>().ok().filter(|seconds| seconds.abs() < 1e15);
     let number = number.ok_or(format!("`{seconds}` is no number of seconds"))?;
     Ok((number * 1000.0).round() as i64)
@@ -66,12 +66,12 @@ pub fn run(expression: &str, times: Times) -> Outcome {
     };
     let evaluation = evaluation.map_err(message)?;
     let mut out = std::io::stdout().lock();
-    // The evaluation writes the members of a JSON object without its braces.
+    // The evaluation writes the members of a JSON object without the enclosing braces.
     out.write_all(b"{")?;
     print(&evaluation, &mut out)?;
     out.write_all(b"}\n")?;
     out.flush()?;
-    // Annotations go to standard error, so that standard output is JSON alone.
+    // Annotations go to standard error, so that standard output is only JSON.
     for annotation in evaluation.annotations(0) {
         eprintln!("{}", annotation.text);
     }

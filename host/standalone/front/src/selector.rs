@@ -1,4 +1,4 @@
-//! Matchers as arguments: `job=api`, `job!=api`, `job=~a.*`, `job!~a.*`.
+//! Parses matchers from arguments: `job=api`, `job!=api`, `job=~a.*`, `job!~a.*`.
 
 use crate::bindings::tidepool::tsdb::types::{MatchOp, Matcher};
 
@@ -10,7 +10,7 @@ pub fn parse(argument: &str) -> Result<Matcher, String> {
     };
     let at = argument.find(['=', '!']).filter(|at| *at > 0).ok_or_else(mistake)?;
     let (name, rest) = argument.split_at(at);
-    // `=` comes last, because it is a prefix of `=~`.
+    // `=` is the last, because it is a prefix of `=~`.
     let ops = [
         ("=~", MatchOp::Regex),
         ("!~", MatchOp::NotRegex),

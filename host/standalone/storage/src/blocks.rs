@@ -50,7 +50,7 @@ impl GuestFile for BlockFile {
         BlockFile::read_at(self, offset, len).map_err(storage_error)
     }
 
-    /// Checks nothing: this component would be no faster than the engine, as both are WebAssembly.
+    /// Does not check chunks: the engine is WebAssembly as well and would not be slower.
     fn read_chunks(&self, offset: u64, len: u32) -> Result<ChunkBytes, StorageError> {
         let bytes = BlockFile::read_at(self, offset, len).map_err(storage_error)?;
         Ok(ChunkBytes { bytes, ends: Vec::new() })

@@ -1,4 +1,4 @@
-//! `directory`: syncs and size of the data directory, for the embedder and `front`.
+//! `directory`: sync and size of the data directory, for the embedder and for `front`.
 
 use crate::Component;
 use crate::bindings::exports::tidepool::standalone::directory::Guest;
@@ -12,7 +12,7 @@ impl Guest for Component {
     }
 
     fn sync() -> Result<(), StorageError> {
-        // Does not open the directory: nothing was appended to one that is not open.
+        // Does nothing unless a call has opened the directory, because then nothing was appended.
         state::with_opened(|state| state.sync()).unwrap_or(Ok(()))
     }
 

@@ -1,4 +1,4 @@
-//! `head-source`: never called, because the only instance of the engine owns the head.
+//! `head-source`: never called, because there is one engine instance, which owns the head itself.
 
 use crate::Component;
 use crate::bindings::exports::tidepool::tsdb::head_source::{

@@ -1,7 +1,7 @@
-//! The engine's imports `wal` and `blocks`, implemented over the data directory that the component
-//! was given. Runs as WebAssembly only; for other targets it is empty.
+//! The engine's imports `wal` and `blocks`, implemented on the data directory that is passed to the
+//! component. Empty for targets other than WebAssembly.
 //!
-//! The directory's formats and rules are those of the host: the crate `tidepool-disk` has both.
+//! Formats and rules of the directory are those of the host: both use the crate `tidepool-disk`.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![cfg(target_arch = "wasm32")]
@@ -13,7 +13,7 @@ mod messages;
 mod state;
 mod wal;
 
-// Generated code calls the canonical ABI, which is unsafe by nature.
+// Generated code calls the canonical ABI, which needs unsafe code.
 #[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
 mod bindings {
     wit_bindgen::generate!({

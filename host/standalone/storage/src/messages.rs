@@ -1,4 +1,4 @@
-//! Warnings and errors of `tidepool-disk`, a line each on standard error, which a host may omit.
+//! Writes warnings and errors of `tidepool-disk` to standard error, if the host provides it.
 
 use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};
@@ -13,9 +13,9 @@ struct Line {
     fields: String,
 }
 
-/// Sends events to standard error from now on. A second call changes nothing.
+/// Writes all later events to standard error. Further calls have no effect.
 pub fn to_stderr() {
-    // Fails only if a subscriber is set already, which can only be this one.
+    // Fails only if a subscriber is already set, which is this one.
     let _ = tracing::subscriber::set_global_default(ToStderr);
 }
 
@@ -32,7 +32,7 @@ impl Subscriber for ToStderr {
         eprintln!("tidepool: {level}: {}{}", line.message, line.fields);
     }
 
-    // `tidepool-disk` opens no spans.
+    // Unused, because `tidepool-disk` opens no spans.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }

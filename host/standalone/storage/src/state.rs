@@ -1,4 +1,4 @@
-//! State between calls: data directory, blocks and logs, opened by the first call that needs them.
+//! State between calls: data directory, blocks and logs, opened by the first call that needs it.
 
 use crate::bindings::tidepool::tsdb::types::StorageError;
 use crate::messages;
@@ -14,9 +14,9 @@ pub struct State {
 }
 
 enum LogState {
-    /// No store has opened the logs yet.
+    /// The logs are not open yet.
     Closed,
-    /// The logs are being replayed or, if `is_read`, written.
+    /// The logs are open. Once they are replayed, `is_read` is set, and they may be written.
     Open { logs: Box<Logs>, is_read: bool },
 }
 
@@ -25,24 +25,24 @@ thread_local! {
     static SYNC: RefCell<Duration> = const { RefCell::new(SYNC_INTERVAL_DEFAULT) };
 }
 
-/// Sets the longest time that a record waits for its sync, for logs opened later.
+/// Sets the maximum time that a record waits for its sync, for logs that are opened later.
 pub fn set_sync_interval(interval: Duration) {
     SYNC.replace(interval);
 }
 
-/// Calls a function with the state; the first call opens the directory.
+/// Calls a function with the state. The first call opens the directory.
 pub fn with<T>(call: impl FnOnce(&mut State) -> Result<T, DiskError>) -> Result<T, StorageError> {
     STATE.with_borrow_mut(|state| {
         let state = match state {
             Some(state) => state,
-            // After an error there is still no state, so the next call tries again.
+            // After an error there is still no state, so the next call retries.
             none => none.insert(State::open()?),
         };
         call(state).map_err(storage_error)
     })
 }
 
-/// As [`with`], but returns `None` if no call has opened the directory.
+/// Same as [`with`], but returns `None` if the directory is not open.
 pub fn with_opened<T>(
     call: impl FnOnce(&mut State) -> Result<T, DiskError>,
 ) -> Option<Result<T, StorageError>> {
@@ -66,9 +66,9 @@ impl State {
         Ok(State { data, blocks, logs: LogState::Closed })
     }
 
-    /// Returns the next records of earlier runs; `None` at the end.
+    /// Returns the next records for a replay; `None` at the end of the logs.
     pub fn replay(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>, DiskError> {
-        // A reopened store replays from the start: records gathered in memory are written first.
+        // A reopened store replays from the start, so records in memory are written first.
         if matches!(self.logs, LogState::Open { is_read: true, .. }) {
             self.sync()?;
             self.logs = LogState::Closed;
@@ -80,7 +80,7 @@ impl State {
         Ok(batch)
     }
 
-    /// Returns the logs, which the first call opens.
+    /// Returns the logs, and opens them first if they are closed.
     pub fn opened_logs(&mut self) -> Result<&mut Logs, DiskError> {
         if let LogState::Closed = self.logs {
             let sync = SyncPolicy::Interval(SYNC.with_borrow(|interval| *interval));
@@ -89,7 +89,7 @@ impl State {
         }
         match &mut self.logs {
             LogState::Open { logs, .. } => Ok(logs),
-            // Cannot happen after the lines above; the lints of this crate forbid a panic.
+            // Unreachable, but the lints of this crate forbid a panic.
             LogState::Closed => Err(DiskError::WalNotReplayed),
         }
     }
@@ -102,7 +102,7 @@ impl State {
     }
 }
 
-/// Converts an error to the contract's, which tells a full disk and a missing file from the rest.
+/// Converts an error to the contract's type, in which a full disk and a missing file are distinct.
 pub fn storage_error(error: DiskError) -> StorageError {
     let text = error.to_string();
     match () {

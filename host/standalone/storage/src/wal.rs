@@ -1,4 +1,4 @@
-//! `wal`: the two logs of the data directory.
+//! `wal`: the in-order and the out-of-order log of the data directory.
 
 use crate::Component;
 use crate::bindings::exports::tidepool::tsdb::wal::{
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::time::Instant;
 use tidepool_disk::wal::{CheckpointWriter, LogKind, Records};
 
-/// A checkpoint being written, or the error of its beginning: a WIT constructor cannot return one.
+/// A checkpoint being written, or the error of creating it, which a WIT constructor cannot return.
 pub struct OpenCheckpoint(RefCell<Result<CheckpointWriter, StorageError>>);
 
 impl Guest for Component {
@@ -20,7 +20,7 @@ impl Guest for Component {
         state::with(|state| {
             let logs = state.opened_logs()?;
             let segment = logs.get(log.into())?.append(&records)?;
-            // Nothing runs between calls, so appends do the syncs that are due.
+            // Nothing runs between calls, so each append does the syncs that are due.
             logs.sync_if_due(Instant::now(), false)?;
             Ok(segment)
         })
@@ -48,7 +48,7 @@ impl GuestCheckpoint for OpenCheckpoint {
         let begun = state::with(|state| {
             state.opened_logs()?.get(LogKind::InOrder)?.checkpoint(last_segment)
         });
-        // The first call of `append` or `commit` returns the error.
+        // An error is returned by the first call of `append` or `commit`.
         OpenCheckpoint(RefCell::new(begun))
     }
 

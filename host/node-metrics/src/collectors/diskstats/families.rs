@@ -2,12 +2,12 @@
 
 use crate::sink::Kind;
 
-/// Number of counts of the newest kernels.
+/// Number of counts per disk in the newest kernels.
 pub(super) const COUNTS: usize = 17;
 const SECTOR_BYTES: f64 = 512.0;
 const SECONDS_PER_MILLI: f64 = 1.0 / 1000.0;
 
-/// Name, help, kind and factor, in the order of the file.
+/// Name, help, kind and unit factor of each count, in the order of the file.
 pub(super) const FAMILIES: [(&str, &str, Kind, f64); COUNTS] = [
     (
         "node_disk_reads_completed_total",
@@ -93,7 +93,7 @@ pub(super) const FAMILIES: [(&str, &str, Kind, f64); COUNTS] = [
     ),
 ];
 
-/// Property of udev, name and help.
+/// Property in udev's database, and name and help of its family.
 pub(super) const ATA_FAMILIES: [(&str, &str, &str); 3] = [
     ("ID_ATA_WRITE_CACHE", "node_disk_ata_write_cache", "ATA disk has a write cache."),
     (

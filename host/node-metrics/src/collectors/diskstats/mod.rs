@@ -1,6 +1,6 @@
-//! `diskstats`: counters of disks, and their properties. Upstream: `collector/diskstats_linux.go`;
-//! the kernel's `Documentation/admin-guide/iostats.rst`; udev's database, whose lines `E:` are
-//! properties (`udevadm(8)`).
+//! `diskstats`: counters and properties of disks. Upstream: `collector/diskstats_linux.go`; the
+//! kernel's `Documentation/admin-guide/iostats.rst`. Properties are the lines `E:` of udev's
+//! database (`udevadm(8)`).
 
 mod families;
 
@@ -13,9 +13,9 @@ use families::{ATA_FAMILIES, COUNTS, FAMILIES};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Fewest counts behind the name. Partitions of old kernels have fewer, and are not shown.
+/// Minimum number of counts after the name. Partitions of old kernels have fewer; they are skipped.
 const COUNTS_MIN: usize = 11;
-/// Properties that are read from udev, by their index in [`Disk::udev`].
+/// Properties that are read from udev. Their values are in [`Disk::udev`], by the same index.
 const PROPERTIES: [&str; 19] = [
     "ID_PATH",
     "ID_WWN",
@@ -37,7 +37,7 @@ const PROPERTIES: [&str; 19] = [
     "ID_ATA_WRITE_CACHE_ENABLED",
     "ID_ATA_ROTATION_RATE_RPM",
 ];
-/// Property without which those of `ID_ATA_` mean nothing.
+/// Property without which the properties `ID_ATA_…` are not used.
 const ATA: &str = "ID_ATA";
 
 #[derive(Default)]
@@ -52,7 +52,7 @@ struct Disk {
     counts: [u64; COUNTS],
     counts_len: usize,
     is_rotational: bool,
-    /// Values of [`PROPERTIES`]; an absent one is empty.
+    /// Values of [`PROPERTIES`]; empty if absent.
     udev: [String; PROPERTIES.len()],
     is_ata: bool,
 }
@@ -100,7 +100,7 @@ impl Diskstats {
         }
         for (index, (name, help, kind, factor)) in FAMILIES.into_iter().enumerate() {
             let mut family = output.family(name, help, kind);
-            // Old kernels have fewer counts.
+            // Old kernels have fewer counts per disk.
             for disk in self.disks.iter().filter(|disk| index < disk.counts_len) {
                 family.sample(&[("device", &disk.name)], disk.counts[index] as f64 * factor);
             }
@@ -133,7 +133,7 @@ impl Diskstats {
         for (property, name, help) in ATA_FAMILIES {
             let mut family = output.family(name, help, Kind::Gauge);
             for disk in self.disks.iter().filter(|disk| disk.is_ata) {
-                // A value that is not a number costs its own series only.
+                // If a value is not a number, only its own series is missing.
                 if let Ok(value) = disk.property(property).parse() {
                     family.sample(&[("device", &disk.name)], value);
                 }
@@ -143,13 +143,13 @@ impl Diskstats {
 }
 
 impl Disk {
-    /// Returns a property; empty if udev does not have it, or does not run.
+    /// Returns a property; empty if udev does not have it or is not running.
     fn property(&self, name: &str) -> &str {
         let place = PROPERTIES.iter().position(|property| *property == name);
         place.map_or("", |place| &self.udev[place])
     }
 
-    /// Returns the number printed on a disk, or else that of a virtual disk.
+    /// Returns the serial number printed on a disk, or else that of a virtual disk.
     fn serial(&self) -> &str {
         let names = ["SCSI_IDENT_SERIAL", "ID_SERIAL_SHORT", "ID_SERIAL"];
         let mut serials = names.into_iter().map(|name| self.property(name));
@@ -157,7 +157,7 @@ impl Disk {
     }
 
     fn read_udev(&mut self, path: &Path, reader: &mut Reader) {
-        // Without udev, the properties stay empty.
+        // If udev is not running, the properties stay empty.
         let Ok(text) = reader.bytes(path) else { return };
         for line in text.split(|byte| *byte == b'\n') {
             let Some(property) = line.strip_prefix(b"E:") else { continue };
@@ -191,7 +191,7 @@ fn parse(text: &str, disks: &mut Vec<Disk>) -> std::result::Result<(), Malformed
             *count = field.parse().map_err(|_| malformed())?;
             counts_len += 1;
         }
-        // A repeated name would repeat series.
+        // A repeated name is skipped, because it would repeat series.
         if counts_len < COUNTS_MIN || is_excluded(name) || !known.insert(name) {
             continue;
         }
@@ -209,8 +209,8 @@ fn parse(text: &str, disks: &mut Vec<Disk>) -> std::result::Result<(), Malformed
     Ok(())
 }
 
-/// Matches upstream's `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`: devices without data of
-/// their own, and partitions.
+/// Matches upstream's `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`: virtual devices and
+/// partitions.
 fn is_excluded(name: &str) -> bool {
     let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if base.len() == name.len() {

@@ -1,10 +1,10 @@
-//! Queries the usage of mounts in threads: `statfs(2)` on a mount whose server is gone never
-//! returns, and nothing interrupts it.
+//! Queries the usage of mounts in threads, because `statfs(2)` never returns, and cannot be
+//! interrupted, on a mount whose server does not answer.
 //!
 //! One thread queries all mounts as long as they answer. If a mount takes longer than [`PATIENCE`],
-//! another thread continues with the rest. A mount without an answer at the end of a round is
-//! stuck: later rounds report that at once and query only the others, until it answers. Each stuck
-//! mount holds a thread; at [`THREADS_MAX`], mounts without a free thread count as stuck, too.
+//! another thread continues with the remaining mounts. A mount without an answer at the end of a
+//! round is stuck: until it answers, later rounds report it as timed out at once. Each stuck mount
+//! blocks a thread. At [`THREADS_MAX`], mounts without a free thread are reported as stuck as well.
 
 use super::Usage;
 use rustix::io::{Errno, Result};
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 const THREADS_MAX: usize = 16;
 /// Stack size that is enough for a system call.
 const STACK_BYTES: usize = 128 << 10;
-/// Limit on the timeout, above any sensible setting.
+/// Upper bound of the timeout, above any sensible setting.
 const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
-/// Time that a mount may take before another thread continues with the rest.
+/// Time that a mount may take before another thread continues with the remaining mounts.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,9 +41,9 @@ pub(super) struct Asker {
 
 struct Shared {
     state: Mutex<State>,
-    /// Signals work in the queue, or the end.
+    /// Signals that the queue is not empty, or that the threads should end.
     work: Condvar,
-    /// Signals that all mounts of a round answered.
+    /// Signals that all mounts of a round have answered.
     done: Condvar,
     ask: Box<Ask>,
 }
@@ -51,12 +51,12 @@ struct Shared {
 #[derive(Default)]
 struct State {
     round: u64,
-    /// Mounts of this round that are not queried yet.
+    /// Mounts of this round that have not been queried yet.
     queue: VecDeque<(usize, PathBuf)>,
-    /// Queries in progress, of this and earlier rounds.
+    /// Queries without an answer, of this and earlier rounds.
     asked: Vec<Question>,
     answers: Vec<Option<Answer>>,
-    /// Number of threads, and of those that wait for work.
+    /// Number of all threads; `idle` is the number of threads that wait for work.
     threads: usize,
     idle: usize,
     is_closed: bool,
@@ -82,7 +82,7 @@ impl Asker {
         Asker { shared: Arc::new(shared), timeout, patience: PATIENCE }
     }
 
-    /// Returns one answer for each path; fails if there is no thread and none can be started.
+    /// Returns one answer for each path. Fails if there is no thread and none can be started.
     pub(super) fn ask(&self, paths: Vec<PathBuf>) -> io::Result<Vec<Answer>> {
         let deadline = Instant::now() + self.timeout;
         let mut state = self.shared.lock();
@@ -92,26 +92,26 @@ impl Asker {
                 break;
             }
             let now = Instant::now();
-            // If stuck mounts hold all threads, waiting gives no answer.
+            // If all threads are blocked by stuck mounts, waiting is useless.
             if now >= deadline || (state.idle == 0 && state.are_all_held()) {
                 break;
             }
-            // Without a free thread, no mount of this round would be queried.
+            // Without another thread, no mount of this round would be queried.
             if state.idle == 0 && state.has_no_free_thread() {
                 self.start_thread(&mut state)?;
             }
             self.shared.work.notify_one();
             let answered = state.answered();
-            // Cannot underflow: the deadline is ahead.
+            // Cannot underflow, because the deadline has not passed.
             let wait = self.patience.min(deadline - now);
             let waited = self.shared.done.wait_timeout(state, wait);
             let (waited, result) = waited.unwrap_or_else(PoisonError::into_inner);
             state = waited;
-            // The current mount is slow: another thread continues.
+            // No mount answered during the wait, so another thread continues with the queue.
             let is_blocked = result.timed_out() && state.answered() == answered;
             let may_start = state.idle == 0 && state.threads < THREADS_MAX;
             if is_blocked && may_start && !state.queue.is_empty() {
-                // If none can be started, the rest waits for the existing threads.
+                // If it cannot be started, the queue waits for the existing threads.
                 let _started = self.start_thread(&mut state);
             }
         }
@@ -129,7 +129,7 @@ impl Asker {
 
 impl Drop for Asker {
     fn drop(&mut self) {
-        // Threads are not joined: a stuck one never ends.
+        // The threads are not joined, because a thread on a stuck mount never ends.
         self.shared.lock().is_closed = true;
         self.shared.work.notify_all();
     }
@@ -147,7 +147,7 @@ impl Shared {
                 break;
             }
             let Some((index, path)) = state.queue.pop_front() else {
-                // One waiting thread is enough while all mounts answer.
+                // One waiting thread is enough as long as all mounts answer.
                 if state.idle > 0 {
                     break;
                 }
@@ -157,9 +157,9 @@ impl Shared {
                 continue;
             };
             let round = state.round;
-            // Recorded before the call, so that later rounds know of a stuck mount.
+            // Recorded before the call, so that later rounds know that the mount may be stuck.
             state.asked.push(Question { round, path: path.clone() });
-            // Unlocked for a call that may never return.
+            // The lock is released, because the call may never return.
             drop(state);
             let answer = match (self.ask)(&path) {
                 Ok(usage) => Answer::Usage(usage),
@@ -167,7 +167,7 @@ impl Shared {
             };
             state = self.lock();
             state.asked.retain(|asked| asked.round != round || asked.path != path);
-            // In a later round, the index is that of another mount.
+            // After the end of the round, the index would be that of another mount.
             if state.round == round {
                 if let Some(slot) = state.answers.get_mut(index) {
                     *slot = Some(answer);
@@ -182,7 +182,7 @@ impl Shared {
 }
 
 impl State {
-    /// Begins a round. Stuck mounts have their answer at once.
+    /// Starts a round. Stuck mounts are answered as timed out at once.
     fn begin(&mut self, paths: Vec<PathBuf>) {
         self.round += 1;
         self.answers.clear();
@@ -198,7 +198,7 @@ impl State {
 
     fn end(&mut self) -> Vec<Answer> {
         self.queue.clear();
-        // Later answers belong to no round.
+        // Answers after this point are ignored, since they are of an older round.
         self.round += 1;
         self.answers.drain(..).map(|answer| answer.unwrap_or(Answer::TimedOut)).collect()
     }
@@ -211,7 +211,7 @@ impl State {
         self.answers.iter().flatten().count()
     }
 
-    /// Counts the threads that mounts of earlier rounds hold.
+    /// Returns the number of threads that are blocked by mounts of earlier rounds.
     fn held(&self) -> usize {
         self.asked.iter().filter(|asked| asked.round != self.round).count()
     }

@@ -1,8 +1,8 @@
 //! `filesystem`: usage of mounts. Upstream: `collector/filesystem_common.go` and
 //! `collector/filesystem_linux.go`.
 //!
-//! The mounts are those of process 1, or of this process where that one is hidden. Other threads
-//! query them, because some mounts never answer: see [`ask`].
+//! The mounts are those of process 1 or, if its files are hidden, those of this process. The mounts
+//! are queried by other threads, because some mounts never answer: see [`ask`].
 
 mod ask;
 mod mounts;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 
-/// Name, help and value of a family about mounts that answered.
+/// Name, help and value of a family with the usage of mounts that answered.
 type Family = (&'static str, &'static str, fn(&Usage) -> f64);
 
 const USAGE: [Family; 6] = [
@@ -30,7 +30,7 @@ const USAGE: [Family; 6] = [
     ),
     ("node_filesystem_files", "Filesystem total file nodes.", |usage| usage.files),
     ("node_filesystem_files_free", "Filesystem total free file nodes.", |usage| usage.files_free),
-    // Upstream has this family on all systems.
+    // Upstream has this family on all systems, with the value 0.
     (
         "node_filesystem_purgeable_bytes",
         "Filesystem space available including purgeable space (MacOS specific).",
@@ -38,12 +38,12 @@ const USAGE: [Family; 6] = [
     ),
 ];
 
-/// Upstream's `device_error` of a mount that does not answer.
+/// Value of `device_error` for a mount that does not answer, as in upstream.
 const TIMED_OUT: &str = "mountpoint timeout";
-/// `device_error` of a mount in whose place this process sees another file system: one that hides
-/// it, such as those that systemd mounts for a service. Upstream shows the figures of that one.
+/// Value of `device_error` for a mount that is hidden from this process by another mount, such as
+/// by systemd's mounts for a service. Upstream shows the figures of the other mount.
 const HIDDEN: &str = "hidden by another mount";
-/// `BTRFS_SUPER_MAGIC`. Subvolumes have device numbers of their own, unknown to `mountinfo`.
+/// `BTRFS_SUPER_MAGIC`. Device numbers of Btrfs subvolumes differ from those in `mountinfo`.
 const BTRFS: u32 = 0x9123_683e;
 
 pub(crate) struct Filesystem {
@@ -65,7 +65,7 @@ struct Usage {
 struct Shown {
     mount: Mount,
     usage: Option<Usage>,
-    /// Empty if the mount answered.
+    /// Value of the label `device_error`; empty if the mount answered.
     device_error: String,
     is_read_only: bool,
 }
@@ -77,7 +77,7 @@ impl Collector for Filesystem {
 
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()> {
         let mounts = match read_mounts("1/mountinfo", round) {
-            // `hidepid` hides the files of other users' processes.
+            // With `hidepid`, the files of other users' processes are hidden.
             Err(CollectError::Read { source, .. }) if is_hidden(&source) => {
                 read_mounts("self/mountinfo", round)
             }
@@ -97,7 +97,7 @@ impl Filesystem {
     pub(crate) fn new(timeout: Duration) -> Filesystem {
         let usage = |path: &std::path::Path| {
             let (stat, device) = (statfs(path)?, rustix::fs::stat(path)?.st_dev);
-            // As in upstream: blocks, not the fragments of `statvfs(3)`.
+            // As in upstream, counts are of blocks, not of the fragments of `statvfs(3)`.
             let block_bytes = stat.f_bsize as f64;
             Ok(Usage {
                 size: stat.f_blocks as f64 * block_bytes,
@@ -105,7 +105,7 @@ impl Filesystem {
                 available: stat.f_bavail as f64 * block_bytes,
                 files: stat.f_files as f64,
                 files_free: stat.f_ffree as f64,
-                // The magic has 32 bits, but the type of the field depends on the platform.
+                // The magic number has 32 bits, but the field's type depends on the platform.
                 device: Some(((major(device), minor(device)), stat.f_type as u32 == BTRFS)),
             })
         };
@@ -143,7 +143,7 @@ fn show(mount: Mount, answer: Answer) -> Shown {
         Answer::Error(error) => {
             Shown { mount, usage: None, device_error: error_text(error), is_read_only }
         }
-        // Upstream does not report such a mount as read-only.
+        // As in upstream, such a mount is not reported as read-only.
         Answer::TimedOut => {
             Shown { mount, usage: None, device_error: TIMED_OUT.to_owned(), is_read_only: false }
         }
@@ -196,7 +196,7 @@ impl Shown {
     }
 }
 
-/// Returns Go's text for errors of `statfs(2)`, since it is the value of a label.
+/// Returns the text of Go for an error of `statfs(2)`, because it becomes the value of a label.
 fn error_text(error: Errno) -> String {
     let text = match error {
         Errno::PERM => "operation not permitted",

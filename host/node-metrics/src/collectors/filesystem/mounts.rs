@@ -1,4 +1,4 @@
-//! `mountinfo` of procfs (`proc_pid_mountinfo(5)`), and the choice of mounts that are shown.
+//! Parses `mountinfo` of procfs (`proc_pid_mountinfo(5)`), and chooses the mounts that are shown.
 //!
 //! ```text
 //! 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 … - ext3 /dev/root rw,errors=continue
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// Types that upstream excludes: virtual ones, and those that lie on other mounts.
+/// Types that upstream excludes: virtual file systems, and those that are stored on other mounts.
 const KINDS_EXCLUDED: [&str; 25] = [
     "autofs",
     "binfmt_misc",
@@ -50,23 +50,23 @@ pub(super) struct Mount {
     pub(super) kind: String,
     pub(super) major: String,
     pub(super) minor: String,
-    /// Device numbers of all mounts with the same labels: the last one is visible.
+    /// Device numbers of all mounts with the same labels. The last of these mounts is visible.
     pub(super) devices: Vec<(u32, u32)>,
     pub(super) is_read_only: bool,
     /// Path of the mount point below the given root.
     pub(super) path: PathBuf,
 }
 
-/// Returns the mounts that are shown, in the kernel's order; of equal labels, the first.
+/// Returns the mounts that are shown, in the kernel's order. Of equal labels, the first is kept.
 pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed> {
     let mut mounts: Vec<Mount> = Vec::new();
-    // Index of the mount that has these labels.
+    // Index in `mounts` by labels.
     let mut known = HashMap::new();
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
         let malformed = |expected| Malformed::new(number, expected, &valid_utf8(line));
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-        // A varying number of optional fields precedes the hyphen.
+        // The number of optional fields before the hyphen varies.
         let [
             _,
             _,
@@ -92,7 +92,7 @@ pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed>
                 Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
             })
             .ok_or_else(|| malformed("two numbers and a colon between"))?;
-        // Labels have only two of the escapes decoded, as in upstream.
+        // As in upstream, only two of the kernel's escapes are decoded in labels.
         let shown_point = decoded(mount_point, b" \t");
         let shown_point = valid_utf8(&shown_point);
         let shown_point = below_root(&shown_point, &paths.rootfs);
@@ -103,7 +103,7 @@ pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed>
         let has = |options: &[u8], option: &[u8]| {
             options.split(|byte| *byte == b',').any(|o| o == option)
         };
-        // The call needs the real path, with all of the kernel's escapes decoded.
+        // The system call needs the real path, with all of the kernel's escapes decoded.
         let real_point = decoded(mount_point, b" \t\n\\#");
         let real_point = PathBuf::from(OsString::from_vec(real_point));
         let real_point = real_point.strip_prefix(&paths.rootfs).unwrap_or(&real_point);
@@ -125,7 +125,7 @@ pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed>
                 entry.insert(mounts.len());
                 mounts.push(mount);
             }
-            // A series must not repeat; the device number tells later which mount is visible.
+            // Series must not repeat. Device numbers later show which of the mounts is visible.
             Entry::Occupied(entry) => {
                 if let Some(first) = mounts.get_mut(*entry.get()) {
                     first.devices.push((major, minor));
@@ -136,7 +136,7 @@ pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed>
     Ok(mounts)
 }
 
-/// Decodes octal escapes of the bytes in `escaped`: `\040` is a space.
+/// Decodes octal escapes, but only those of the bytes in `escaped`: `\040` is a space.
 fn decoded(field: &[u8], escaped: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -161,7 +161,7 @@ fn decoded(field: &[u8], escaped: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Returns the machine's name of a mount point that this process sees below the given root.
+/// Removes the given root from a mount point, which gives its path on the machine itself.
 fn below_root<'p>(mount_point: &'p str, rootfs: &Path) -> &'p str {
     let root = rootfs.to_str().unwrap_or_default().trim_end_matches('/');
     match mount_point.strip_prefix(root) {

@@ -1,5 +1,5 @@
-//! Names chips by the device that they belong to, since the numbers of sensors change with the
-//! order in which drivers load.
+//! Names chips by the device to which they belong, because the numbers of `hwmon` directories
+//! depend on the order in which drivers load.
 
 use crate::read::Reader;
 use crate::text::valid_utf8;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 pub(super) struct Chip {
     pub(super) path: PathBuf,
     pub(super) label: String,
-    /// Name that the driver gives, if any. Two chips may have the same.
+    /// Name from the driver, if any. Two chips may have the same name.
     pub(super) readable_name: Option<String>,
 }
 
-/// A chip before names are compared.
+/// A chip whose name may not be unique yet.
 struct Candidate {
     path: PathBuf,
     name: String,
@@ -20,7 +20,7 @@ struct Candidate {
     driver: String,
 }
 
-/// Returns the chips of `directory`, which are directories or links to such.
+/// Returns the chips in `directory`. Each is a directory, or a link to a directory.
 pub(super) fn all(directory: &Path, names: Vec<String>, reader: &mut Reader) -> Vec<Chip> {
     let mut candidates = Vec::new();
     for name in names {
@@ -39,7 +39,7 @@ pub(super) fn all(directory: &Path, names: Vec<String>, reader: &mut Reader) -> 
         if of_name().count() == 1 {
             return name.clone();
         }
-        // Chips of one device share its name; the driver distinguishes most of them.
+        // Several chips of a device share its name. Mostly they have different drivers.
         let mut suffix = clean(driver);
         if suffix.is_empty() || of_name().filter(|other| other.driver == *driver).count() > 1 {
             suffix = path.file_name().map_or_else(String::new, clean_os);
@@ -55,9 +55,9 @@ pub(super) fn all(directory: &Path, names: Vec<String>, reader: &mut Reader) -> 
     chips.collect()
 }
 
-/// Returns bus and device, or else the driver's name, or else the directory's name.
+/// Returns bus and device of a chip, or else the name of its driver, or else of its directory.
 fn chip_name(path: &Path, driver: &str) -> Option<String> {
-    // A link, of which only the target names bus and device.
+    // `device` is a link, and the path of its target has bus and device.
     if let Ok(device) = path.join("device").canonicalize() {
         let name = device.file_name().map_or_else(String::new, clean_os);
         let bus = device.parent().and_then(Path::file_name).map_or_else(String::new, clean_os);
@@ -76,7 +76,7 @@ fn clean_os(name: &std::ffi::OsStr) -> String {
     clean(&name.to_string_lossy())
 }
 
-/// Lower case, with underscores for characters that no metric name has, but not at the ends.
+/// Converts to lower case, replaces invalid characters by underscores, and trims underscores.
 pub(super) fn clean(name: &str) -> String {
     let characters = name.chars().flat_map(char::to_lowercase).map(|character| match character {
         'a'..='z' | '0'..='9' | ':' | '_' => character,

@@ -75,16 +75,16 @@ impl Families {
         value: &[u8],
         properties: &Properties,
     ) {
-        // A label may be a number without being measured.
+        // A label that happens to be a number is not a measured value.
         let Some(value) = number(value).filter(|_| property != "label") else { return };
-        // The measured value has no suffix, unless a file without a property has its name.
+        // The measured value has no suffix, unless there is a file without any property.
         let base = match property {
             "" => format!("node_hwmon_{kind}"),
             "input" if !properties.contains_key("") => format!("node_hwmon_{kind}"),
             _ => format!("node_hwmon_{kind}_{}", clean(property)),
         };
         if kind == "freq" && property == "input" {
-            // Upstream shows the label in place of the sensor, and nothing without a label.
+            // As in upstream, the label replaces the sensor's name. Without it nothing is shown.
             if let (Some(label), [chip, _]) = (properties.get("label"), labels) {
                 let sensor = clean(&valid_utf8(label));
                 let labels = [*chip, ("sensor", sensor.as_str())];
@@ -99,9 +99,9 @@ impl Families {
         self.add(&format!("{base}{suffix}"), &help, metric, labels, value);
     }
 
-    /// Adds a sample. Of equal labels, the first counts; an invalid name is left out.
+    /// Adds a sample. If its labels exist already, or if the name is invalid, nothing is added.
     fn add(&mut self, name: &str, help: &str, kind: Kind, labels: &[NamedLabel<'_>], value: f64) {
-        // Drivers choose the names of properties.
+        // Drivers choose the names of properties, so they may be invalid.
         if !is_name_part(name) {
             return;
         }
@@ -135,7 +135,7 @@ fn number(value: &[u8]) -> Option<f64> {
     std::str::from_utf8(value).ok()?.trim().parse().ok()
 }
 
-/// Returns the suffix of the name, the help, and the value in that unit.
+/// Returns the suffix of the metric's name, the help text, and the value in the metric's unit.
 fn unit(kind: &str, property: &str, value: f64) -> (&'static str, String, f64) {
     let element = property;
     match (kind, property) {

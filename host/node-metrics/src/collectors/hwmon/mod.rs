@@ -1,9 +1,9 @@
 //! `hwmon`: sensors of the hardware. Upstream: `collector/hwmon_linux.go`; the kernel's
 //! `Documentation/hwmon/sysfs-interface.rst`.
 //!
-//! Names of attributes have a type, a number and possibly a property: `temp1_max`. Attributes lie
+//! Names of attributes have a type, a number and possibly a property: `temp1_max`. Attributes are
 //! in the directory of the sensors, or of their device. Each round lists the sensors again, and
-//! groups their values by family at its end, since one chip adds to many families.
+//! writes their values grouped by family at its end, since one chip contributes to many families.
 
 mod chips;
 mod families;
@@ -62,7 +62,7 @@ impl Collector for Hwmon {
         for Chip { path, label, readable_name } in chips::all(&directory, names, round.reader) {
             match read_sensors(&path, round.reader) {
                 Ok(sensors) => families.add_chip(&label, readable_name.as_deref(), &sensors),
-                // A broken chip costs its own series only, and fails the collector.
+                // A broken chip only misses its own series, but the collector reports the failure.
                 Err(error) => last_error = Some(error),
             }
         }
@@ -74,7 +74,7 @@ impl Collector for Hwmon {
 fn read_sensors(directory: &Path, reader: &mut Reader) -> Result<Sensors> {
     let mut sensors = Sensors::new();
     read_directory(directory, &mut sensors, reader)?;
-    // Some drivers have the attributes at the device.
+    // Some drivers place the attributes in the device's directory.
     let device = directory.join("device");
     if device.exists() {
         read_directory(&device, &mut sensors, reader)?;
@@ -87,9 +87,9 @@ fn read_directory(directory: &Path, sensors: &mut Sensors, reader: &mut Reader) 
     for name in names {
         let Some((kind, number, property)) = split_name(&name) else { continue };
         let Some(kind) = TYPES.into_iter().find(|known| *known == kind) else { continue };
-        // Some directories have such names (`power`), and broken sensors give errors.
+        // Directories such as `power` match as well, and broken sensors fail. Both are skipped.
         let Ok(value) = reader.raw_attribute(&directory.join(&name)) else { continue };
-        // Upstream removes line breaks only.
+        // As in upstream, only line breaks are removed.
         let first = value.iter().take_while(|byte| **byte == b'\n').count();
         let last = value.iter().rev().take_while(|byte| **byte == b'\n').count();
         let value = value.get(first..value.len() - last).unwrap_or_default().to_vec();
@@ -100,8 +100,8 @@ fn read_directory(directory: &Path, sensors: &mut Sensors, reader: &mut Reader) 
     Ok(())
 }
 
-/// Returns type, number (0 if absent) and property (empty if absent), by upstream's
-/// `^([^0-9]+)([0-9]*)?(_(.+))?$`, which looks for the longest type.
+/// Returns type, number (0 if absent) and property (empty if absent) by upstream's
+/// `^([^0-9]+)([0-9]*)?(_(.+))?$`, in which the type is as long as possible.
 fn split_name(name: &str) -> Option<(&str, u64, &str)> {
     let type_len = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
     let (kind, rest) = name.split_at(type_len);
@@ -117,7 +117,7 @@ fn split_name(name: &str) -> Option<(&str, u64, &str)> {
     if let Some(property) = property.strip_prefix('_').filter(|property| !property.is_empty()) {
         return Some((kind, number, property));
     }
-    // The type ends earlier, with an underscore.
+    // Without a number, the last underscore separates type and property.
     let at = kind.rfind('_').filter(|at| *at > 0)?;
     Some((&name[..at], 0, &name[at + 1..]))
 }

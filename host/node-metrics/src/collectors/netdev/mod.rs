@@ -1,8 +1,8 @@
 //! `netdev`: counters of network devices. Upstream: `collector/netdev_linux.go` and
 //! `collector/netdev_common.go`.
 //!
-//! Counters come from rtnetlink, as in upstream, or else from `net/dev` of procfs, which has all
-//! but [`NO_HANDLER`]. The network namespace is that of this process in both cases.
+//! Counters are read by rtnetlink, as in upstream, or else from `net/dev` of procfs, in which only
+//! [`NO_HANDLER`] is missing. In both cases the network namespace is that of this process.
 
 mod netlink;
 
@@ -44,21 +44,21 @@ const FAMILIES: [(&str, &str); COUNTS] = families![
     "transmit_compressed",
     "receive_nohandler",
 ];
-/// Index of packets dropped because no protocol wanted them.
+/// Index of the packets that were dropped because no protocol handled them.
 const NO_HANDLER: usize = COUNTS - 1;
 
 #[derive(Default)]
 pub(crate) struct Netdev {
     devices: Vec<Device>,
     socket: Option<Socket>,
-    /// Whether a sandbox forbids such sockets: then none is opened again.
+    /// Whether a sandbox forbids netlink sockets, so that no further attempt is made.
     is_forbidden: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Device {
     name: String,
-    /// Counts by index in [`FAMILIES`], as many as there are.
+    /// Counts by index in [`FAMILIES`]. There may be fewer counts than families.
     counts: Vec<u64>,
 }
 
@@ -70,13 +70,13 @@ impl Collector for Netdev {
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()> {
         self.devices.clear();
         if !self.read_links(round.reader) {
-            // A failed request may have given some of the devices.
+            // A failed request may have returned some of the devices.
             self.devices.clear();
             let path = round.paths.procfs("net/dev");
             let text = round.reader.text(&path)?;
             parse(text, &mut self.devices).map_err(|error| error.of(&path))?;
         }
-        // The kernel's order is that of a hash table.
+        // Sorted, because the kernel's order is that of a hash table.
         self.devices.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         self.devices.dedup_by(|one, other| one.name == other.name);
         for (place, (name, help)) in FAMILIES.into_iter().enumerate() {
@@ -92,21 +92,21 @@ impl Collector for Netdev {
 }
 
 impl Netdev {
-    /// Reads the devices by rtnetlink; returns whether all were read.
+    /// Reads the devices by rtnetlink; returns whether this succeeded.
     fn read_links(&mut self, reader: &mut Reader) -> bool {
         if self.is_forbidden {
             return false;
         }
-        // Taken out, so that each early return closes the socket.
+        // Taken out of `self`, so that the socket is closed on each early return.
         let mut socket = match self.socket.take().map_or_else(Socket::open, Ok) {
             Ok(socket) => socket,
             Err(error) => {
-                // A lack of descriptors or memory passes; a refusal stays for the process's life.
+                // A lack of descriptors or memory may pass; a refusal lasts as long as the process.
                 self.is_forbidden = !matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM);
                 return false;
             }
         };
-        // After an error, unread answers may be pending: the socket is closed.
+        // After an error, unread answers may remain in the socket, so it is closed.
         if socket.read_links(reader, &mut self.devices).is_err() {
             return false;
         }
@@ -115,7 +115,7 @@ impl Netdev {
     }
 }
 
-/// Parses `net/dev`: two lines of headings; then name, colon and counts.
+/// Parses `net/dev`: two lines of headings, and then lines with name, colon and counts.
 fn parse(text: &str, devices: &mut Vec<Device>) -> std::result::Result<(), Malformed> {
     for (number, line) in text.lines().enumerate().skip(2) {
         let malformed = || Malformed::new(number, "a device, a colon and 16 counts", line);

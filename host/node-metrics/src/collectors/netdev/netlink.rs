@@ -1,5 +1,5 @@
-//! Queries the kernel for its network devices by rtnetlink (`rtnetlink(7)`, `netlink(7)`,
-//! `linux/if_link.h`). All numbers have the byte order of the machine.
+//! Asks the kernel for its network devices by rtnetlink (`rtnetlink(7)`, `netlink(7)`,
+//! `linux/if_link.h`). All numbers are in the byte order of the machine.
 //!
 //! ```text
 //! message:    u32 length │ u16 type │ u16 flags │ u32 sequence │ u32 port │ body, padded to 4
@@ -31,16 +31,16 @@ const NLM_F_DUMP: u16 = 0x300;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_STATS: u16 = 7;
 const IFLA_STATS64: u16 = 23;
-/// Removes the two bits of a type that tell how to read the value.
+/// Removes the two highest bits of a type, which are flags.
 const TYPE_MASK: u16 = 0x3fff;
 
-/// Most bytes that are received at once.
+/// Maximum number of bytes that are received at once.
 const RECEIVED_BYTES_MAX: usize = 32 << 10;
-/// Time limit of an answer, which the kernel gives at once.
+/// Timeout of an answer. The kernel normally answers at once.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Indices in `rtnl_link_stats64`; `rtnl_link_stats` has the same, with half the width. Some of
-/// [`super::FAMILIES`] are sums, as in `net/dev` (`net/core/net-procfs.c`).
+/// Indices in `rtnl_link_stats64`. `rtnl_link_stats` has the same counters with half the width. As
+/// in `net/dev` (`net/core/net-procfs.c`), some of [`super::FAMILIES`] are sums.
 const STATS: [&[usize]; super::COUNTS] = [
     &[2],              // rx_bytes
     &[0],              // rx_packets
@@ -69,7 +69,7 @@ pub(super) struct Socket {
 impl Socket {
     pub(super) fn open() -> Result<Socket> {
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
-        // `None` is the protocol 0, `NETLINK_ROUTE`.
+        // `None` is protocol 0, which is `NETLINK_ROUTE`.
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(TIMEOUT))?;
         Ok(Socket { socket, sequence: 0 })
@@ -81,7 +81,7 @@ impl Socket {
         reader: &mut Reader,
         devices: &mut Vec<Device>,
     ) -> Result<()> {
-        // Answers to an earlier request have another number, and are ignored.
+        // Answers to an earlier request have another number and are ignored.
         self.sequence = self.sequence.wrapping_add(1);
         let request = request(self.sequence);
         let kernel = SocketAddrNetlink::new(0, 0);
@@ -94,11 +94,11 @@ impl Socket {
                 retry_on_intr(|| rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::TRUNC));
             let (_, len) = received?;
             total += len;
-            // The bound of a file keeps the loop finite.
+            // Bounded like a file, so that the loop ends.
             if total > FILE_BYTES_MAX {
                 return Err(Errno::NOBUFS);
             }
-            // Bytes that did not fit are lost.
+            // If a message did not fit into the buffer, the rest of its bytes is lost.
             let messages = buffer.get(..len).ok_or(Errno::MSGSIZE)?;
             if parse(messages, self.sequence, devices)? {
                 return Ok(());
@@ -117,7 +117,7 @@ fn request(sequence: u32) -> [u8; HEADER_BYTES + IFINFO_BYTES] {
     request
 }
 
-/// Parses the devices in messages; returns whether the last message is among them.
+/// Parses the devices in messages; returns whether the final message was among them.
 fn parse(mut messages: &[u8], sequence: u32, devices: &mut Vec<Device>) -> Result<bool> {
     while messages.len() >= HEADER_BYTES {
         let len = u32_at(messages, 0).ok_or(Errno::BADMSG)? as usize;
@@ -135,7 +135,7 @@ fn parse(mut messages: &[u8], sequence: u32, devices: &mut Vec<Device>) -> Resul
     Ok(false)
 }
 
-/// Returns the result in a final message: 0, or a negative error.
+/// Returns the result in the final message: 0, or a negative error number.
 fn ended(body: &[u8]) -> Result<bool> {
     match u32_at(body, 0).map(u32::cast_signed) {
         None | Some(0) => Ok(true),
@@ -143,7 +143,7 @@ fn ended(body: &[u8]) -> Result<bool> {
     }
 }
 
-/// Returns `None` for a device without a name or without counts, as upstream does.
+/// Parses a device. As in upstream, a device without a name or without counts is skipped.
 fn device(body: &[u8]) -> Option<Device> {
     let mut attributes = body.get(IFINFO_BYTES..)?;
     let (mut name, mut stats, mut stats_64) = (None, None, None);
@@ -164,7 +164,7 @@ fn device(body: &[u8]) -> Option<Device> {
         (None, Some(stats)) => u32_at(stats, place * 4).map(u64::from),
         (None, None) => None,
     };
-    // Older kernels have fewer counters.
+    // Older kernels have fewer counters, so the last families may be missing.
     let sums = STATS.iter().map_while(|places| {
         let parts = places.iter().map(|place| stat(*place));
         parts.sum::<Option<u64>>()

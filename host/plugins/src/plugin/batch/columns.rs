@@ -13,7 +13,7 @@ pub enum InvalidBatch {
     Reference {
         column: &'static str,
         reference: u32,
-        /// Number of entries that may be referred to.
+        /// Number of entries to which a reference may point.
         count: usize,
     },
     /// A label name has no value; contains the number of the series.
@@ -34,7 +34,7 @@ pub struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Borrows the columns of a batch that was checked.
+    /// Borrows the columns of a batch that has passed [`Batch::check`].
     pub fn of(batch: &'a Batch) -> Columns<'a> {
         Columns {
             symbols: &batch.symbols,
@@ -51,11 +51,11 @@ impl<'a> Columns<'a> {
         if ends.iter().all(is_whole) { Ok(()) } else { Err(InvalidBatch::Ends("symbol-ends")) }
     }
 
-    /// Checks label sets over a table of this many symbols.
+    /// Checks label sets that refer to a table of `symbols` symbols.
     pub fn check_labels(refs: &[u32], ends: &[u32], symbols: usize) -> Result<(), InvalidBatch> {
         check_ends("series-ends", ends, refs.len())?;
         check_refs("label-refs", refs, symbols)?;
-        // All ends are even, because the lengths between them must be.
+        // A label set has an even number of references, so all ends must be even.
         match ends.iter().position(|end| end % 2 != 0) {
             Some(series) => Err(InvalidBatch::Pairs(series)),
             None => Ok(()),
@@ -70,14 +70,14 @@ impl<'a> Columns<'a> {
         self.symbol_ends.len()
     }
 
-    /// Returns a symbol, or an empty text if there is none of that number.
+    /// Returns a symbol; empty if there is no symbol of that number.
     pub fn symbol(&self, number: u32) -> &'a str {
         part(self.symbol_ends, number as usize)
             .and_then(|range| self.symbols.get(range))
             .unwrap_or_default()
     }
 
-    /// Returns the references of a series, or none if there is no such series.
+    /// Returns the label references of a series; empty if there is no series of that number.
     pub fn refs(&self, series: usize) -> &'a [u32] {
         part(self.series_ends, series)
             .and_then(|range| self.label_refs.get(range))
@@ -106,7 +106,7 @@ impl Batch {
     }
 }
 
-/// Returns the range of an entry, given the ends of all entries.
+/// Returns the range of an entry, computed from the ends of all entries.
 pub(super) fn part(ends: &[u32], number: usize) -> Option<std::ops::Range<usize>> {
     let end = *ends.get(number)? as usize;
     let start = match number.checked_sub(1) {
@@ -126,7 +126,7 @@ pub(super) fn check_refs(
     refs: &[u32],
     count: usize,
 ) -> Result<(), InvalidBatch> {
-    // The largest reference decides for all, and names the worst in the error.
+    // If the largest reference is valid, so are all others.
     match refs.iter().max() {
         Some(reference) if *reference as usize >= count => {
             Err(InvalidBatch::Reference { column, reference: *reference, count })

@@ -1,4 +1,4 @@
-//! Applies a plugin's edit to a request: unchanged parts are copied as they are encoded.
+//! Applies a plugin's edit to a request. Unchanged parts are copied in their encoded form.
 
 use super::columns::{Columns, InvalidBatch, check_refs, part};
 use super::{Batch, View};
@@ -9,16 +9,16 @@ use tidepool_remote_write::{
 };
 use tidepool_runtime::RemoteWriteVersion;
 
-/// Treatment of a series by an edit.
+/// Effect of an edit on a series.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Kept,
     Dropped,
-    /// The series gets the label set of this number in the edit.
+    /// The series gets the label set with this number in the edit.
     Relabeled(u32),
 }
 
-/// Symbols of a batch, followed by those of its edit.
+/// Symbols of a batch, followed by the symbols of its edit.
 struct Symbols<'a> {
     own: Columns<'a>,
     edit: &'a Edit,
@@ -34,7 +34,7 @@ impl<'a> Symbols<'a> {
         }
     }
 
-    /// Collects (name, value) references of the edit, sorted by name and without empty values.
+    /// Collects a label set of the edit as (name, value), sorted by name, without empty values.
     fn labels(&self, number: u32, into: &mut Vec<(u32, u32)>) {
         let refs = part(&self.edit.series_ends, number as usize)
             .and_then(|range| self.edit.label_refs.get(range))
@@ -55,7 +55,7 @@ pub struct Edited {
     pub dropped_rows: u64,
 }
 
-/// Applies an edit to a body, whose columns are those of the view.
+/// Applies an edit to a body. `view` has the columns of that body.
 pub fn edited(
     version: RemoteWriteVersion,
     body: &[u8],
@@ -64,7 +64,7 @@ pub fn edited(
 ) -> Result<Edited, InvalidBatch> {
     let fates = fates(&view.batch, edit)?;
     let symbols = Symbols { own: Columns::of(&view.batch), edit };
-    // Room for the old body and the additions; references take two bytes or fewer in most bodies.
+    // Room for the body and the additions. Most references need at most two bytes.
     let mut out = Vec::with_capacity(body.len() + edit.symbols.len() + edit.label_refs.len() * 2);
     let mut series = 0;
     let (mut has_content, mut dropped_rows) = (false, 0);
@@ -110,13 +110,13 @@ pub fn edited(
                 series += 1;
             }
             _ => {
-                // Metadata of a 1.0 request is content; symbols of a 2.0 request alone are none.
+                // Metadata of a 1.0 request must be stored, symbols alone (2.0) need not.
                 has_content |= version == RemoteWriteVersion::V1;
                 out.extend_from_slice(raw);
             }
         }
     }
-    // Behind the old symbols, so that references of unchanged series stay valid.
+    // Appended after the old symbols, so that references of unchanged series stay valid.
     if version == RemoteWriteVersion::V2 {
         for number in 0..edit.symbol_ends.len() {
             let text = part(&edit.symbol_ends, number).and_then(|range| edit.symbols.get(range));
@@ -151,11 +151,11 @@ fn fates(batch: &Batch, edit: &Edit) -> Result<Vec<Fate>, InvalidBatch> {
     for (number, series) in edit.relabeled.iter().enumerate() {
         match fates.get_mut(*series as usize) {
             Some(fate) if *fate == Fate::Kept => *fate = Fate::Relabeled(number as u32),
-            // Two label sets for a series contradict each other.
+            // The edit has two label sets for a series.
             _ => return Err(InvalidBatch::Twice(*series)),
         }
     }
-    // Dropping wins over relabeling.
+    // A series that is both dropped and relabeled is dropped.
     for series in &edit.dropped {
         if let Some(fate) = fates.get_mut(*series as usize) {
             *fate = Fate::Dropped;

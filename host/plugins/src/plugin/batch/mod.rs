@@ -63,9 +63,9 @@ pub struct Hidden {
 }
 
 impl Batch {
-    /// Takes the columns that a plugin did not ask for, until they are put back.
+    /// Takes the columns that a plugin did not ask for. [`Batch::show`] puts them back.
     pub fn hide_all_but(&mut self, interest: Interest) -> Hidden {
-        // Moved and not copied: a batch may be as large as half of an instance's memory.
+        // Moved, not copied: a batch may have half the size of an instance's memory.
         let samples = (!interest.contains(Interest::SAMPLES))
             .then(|| std::mem::replace(&mut self.samples, Samples::empty()));
         let histograms = (!interest.contains(Interest::HISTOGRAMS))

@@ -1,4 +1,4 @@
-//! Text form of a body's rows, for people.
+//! Text form of the rows of a body, for people.
 
 use super::columns::{Columns, part};
 use super::{Interest, View};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tidepool_remote_write::{SeriesData, WireError, WriteSink, decode_write_v1, decode_write_v2};
 use tidepool_runtime::RemoteWriteVersion;
 
-/// A body in columns, and its number of rows.
+/// A body as columns, with its number of rows.
 pub struct View {
     /// The columns. A series with invalid references has no labels, so that the store refuses it.
     pub batch: Batch,
@@ -31,7 +31,7 @@ pub enum ViewError {
 struct Builder<'r> {
     /// References of the names and values seen so far in a 1.0 body.
     known: HashMap<&'r [u8], u32>,
-    /// First error, after which nothing more is added.
+    /// The first error. After it, nothing more is added.
     failed: Option<ViewError>,
     symbols: Vec<u8>,
     symbol_ends: Vec<u32>,
@@ -42,7 +42,7 @@ struct Builder<'r> {
 }
 
 impl View {
-    /// Decodes a body into at most `bytes_max` of columns. Columns outside `interest` stay empty.
+    /// Decodes a body into columns of at most `bytes_max`. Columns outside `interest` stay empty.
     pub fn of(
         version: RemoteWriteVersion,
         body: &[u8],
@@ -64,12 +64,12 @@ impl View {
             RemoteWriteVersion::V1 => decode_write_v1(body, &mut builder)?,
             RemoteWriteVersion::V2 => {
                 decode_write_v2(body, &mut builder)?;
-                // Only a 2.0 body has references of its own; those of a 1.0 body are made here.
+                // Only a 2.0 body has its own references, which may be invalid.
                 let count = builder.symbol_ends.len() as u32;
                 builder.drop_broken(|reference| reference < count);
             }
         }
-        // The decoder has no way to stop early, so the first error waits until here.
+        // The decoder cannot be stopped early, so an error is returned only now.
         match builder.failed.take() {
             Some(error) => Err(error),
             None => Ok(builder.finish()),
@@ -86,7 +86,7 @@ impl<'r> WriteSink<'r> for Builder<'r> {
 
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_, &'r [u8]>) {
         self.taking(|this| {
-            // A 1.0 body repeats its texts in every series; here each is stored once.
+            // A 1.0 body repeats texts in every series. Here each text is stored once.
             for text in labels.iter().flat_map(|(name, value)| [name, value]) {
                 let number = match this.known.get(text) {
                     Some(number) => *number,
@@ -111,7 +111,7 @@ impl<'r> WriteSink<'r> for Builder<'r> {
 }
 
 impl<'r> Builder<'r> {
-    /// Adds something, unless an earlier addition has failed.
+    /// Runs `take`, unless an earlier addition has failed.
     fn taking(&mut self, take: impl FnOnce(&mut Self) -> Result<(), ViewError>) {
         if self.failed.is_none() {
             self.failed = take(self).err();
@@ -138,16 +138,16 @@ impl<'r> Builder<'r> {
         Ok(())
     }
 
-    /// Adds the rows of a series, and ends the series.
+    /// Adds the rows of a series, and completes the series.
     fn data(&mut self, data: SeriesData<'_, &'r [u8]>) -> Result<(), ViewError> {
         let SeriesData { samples, histograms, exemplars } = data;
-        // Counted even if no plugin wants the column: the response to the sender needs the numbers.
+        // Counted even if no plugin wants the column, because the response needs the numbers.
         self.view.samples += samples.len() as u64;
         self.view.histograms += histograms.len() as u64;
         self.view.exemplars += exemplars.len() as u64;
         let series = self.view.batch.series_ends.len() as u32;
         if self.interest.contains(Interest::SAMPLES) {
-            // Charged before the copy, so that a large series is refused without memory for it.
+            // Charged before the copy, so that no memory is used for a series that is too large.
             self.take(samples.len() * (size_of::<u32>() + 2 * size_of::<u64>()))?;
             let columns = &mut self.view.batch.samples;
             for sample in samples {
@@ -171,12 +171,12 @@ impl<'r> Builder<'r> {
         Ok(())
     }
 
-    /// Removes the labels of series with an invalid reference, or with a name without a value.
+    /// Removes the labels of a series if a reference is invalid or a name has no value.
     fn drop_broken(&mut self, is_sound: impl Fn(u32) -> bool) {
         let batch = &mut self.view.batch;
         let all_sound = batch.label_refs.iter().all(|reference| is_sound(*reference))
             && batch.series_ends.iter().all(|end| end % 2 == 0);
-        // Bodies are almost always sound, and then nothing is copied.
+        // Almost all bodies are sound, and then nothing is copied.
         if all_sound {
             return;
         }
@@ -188,7 +188,7 @@ impl<'r> Builder<'r> {
             if of_series.len() % 2 == 0 && of_series.iter().all(|reference| is_sound(*reference)) {
                 batch.label_refs.extend_from_slice(of_series);
             }
-            // The series stays, so that numbers of series still match the body.
+            // The series remains without labels, so that series numbers still match the body.
             *end = batch.label_refs.len() as u32;
         }
     }
@@ -200,11 +200,11 @@ impl<'r> Builder<'r> {
         self.view
     }
 
-    /// Returns the symbols. One that is not UTF-8 becomes empty, and its series lose their labels.
+    /// Returns the symbols. One that is not UTF-8 becomes empty, and its series lose all labels.
     fn text(&mut self) -> String {
         let mut bytes = std::mem::take(&mut self.symbols);
         match String::from_utf8(bytes) {
-            // One check over all bytes is the fast path; a boundary may still split a character.
+            // One check of all bytes is fast. A symbol's end may still split a character.
             Ok(text) if self.symbol_ends.iter().all(|end| text.is_char_boundary(*end as usize)) => {
                 return text;
             }

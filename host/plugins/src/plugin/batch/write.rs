@@ -4,7 +4,7 @@ use super::columns::{Columns, InvalidBatch, part};
 use super::{Batch, Samples};
 use tidepool_remote_write::{put_float, put_label_refs, put_message_field, put_symbol, v2};
 
-/// Checks a batch and encodes it as a body. Labels are sorted; labels without a value are left out,
+/// Checks a batch and encodes it as a body. Labels are sorted. Labels without a value are left out,
 /// and so are series without labels or without rows.
 pub fn write(batch: &Batch) -> Result<Vec<u8>, InvalidBatch> {
     batch.check()?;
@@ -54,7 +54,7 @@ fn put_sample(out: &mut Vec<u8>, samples: &Samples, row: usize) {
     put_float(out, timestamp_ms, value);
 }
 
-/// Rows of a column grouped by their series, each group in the order of the column.
+/// Rows of a column, grouped by series. The order in each group is that of the column.
 struct BySeries {
     rows: Vec<u32>,
     ends: Vec<u32>,
@@ -66,7 +66,7 @@ impl BySeries {
     }
 }
 
-/// Groups rows by a counting sort, which is linear. Every element of `series` is below `count`.
+/// Groups rows by a counting sort, in linear time. Every element of `series` is below `count`.
 fn by_series(series: &[u32], count: usize) -> BySeries {
     let mut ends = vec![0u32; count];
     for one in series {
@@ -76,7 +76,7 @@ fn by_series(series: &[u32], count: usize) -> BySeries {
     }
     let mut total = 0;
     for end in &mut ends {
-        // Becomes the start of the group, and after the pass below its end.
+        // Now the start of the group; after the loop below it is the end of the group.
         total += std::mem::replace(end, total);
     }
     let mut rows = vec![0u32; series.len()];

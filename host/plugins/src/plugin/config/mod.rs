@@ -37,7 +37,7 @@ pub enum World {
     Observer,
 }
 
-/// Treatment of a batch when a transform fails.
+/// Handling of a batch on which a transform fails.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFault {
@@ -90,11 +90,11 @@ pub struct PluginSettings {
     pub name: String,
     /// Name of the file in the directory of plugins.
     pub file: String,
-    /// World that the file must be made for, if the configuration names one.
+    /// World for which the file must be made, if the configuration names one.
     pub world: Option<World>,
     /// Position among the transforms: ascending order, then name.
     pub order: i32,
-    /// Treatment of batches on which the transform fails.
+    /// Handling of batches on which the transform fails.
     pub on_fault: OnFault,
     /// Text that the plugin receives when it starts.
     pub config: String,
@@ -145,7 +145,7 @@ impl World {
     /// Returns the longest duration of one call unless `limits.time` is set.
     pub fn time_default(self) -> Duration {
         match self {
-            // A write waits for a transform, hence the shortest time; nothing waits for a job.
+            // Writes wait for a transform, so it has the shortest time; nothing waits for a job.
             World::Transform => Duration::from_millis(200),
             World::Decoder => Duration::from_secs(2),
             World::Observer => Duration::from_secs(1),
@@ -178,7 +178,7 @@ impl Default for Limits {
 }
 
 impl PluginSettings {
-    /// Returns the settings of a plugin that the configuration file does not mention.
+    /// Returns the settings of a plugin without an item in the configuration file.
     pub fn named(name: &str) -> PluginSettings {
         PluginSettings {
             name: name.to_owned(),
@@ -196,7 +196,7 @@ impl PluginSettings {
 
     /// Refuses settings that do not apply to a plugin of this world.
     pub fn check_world(&self, world: World) -> Result<(), String> {
-        // A value equal to the default counts as not set: the section has no record of its keys.
+        // A value equal to the default is treated as not set, because set keys are not recorded.
         let defaults = PluginSettings::named(&self.name);
         let (is_transform, is_job) = (world == World::Transform, world == World::Job);
         let (is_decoder, is_observer) = (world == World::Decoder, world == World::Observer);
@@ -244,7 +244,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Returns whether a path belongs to tidepool, now or in future, so that no decoder may have it.
+/// Returns whether a path is reserved for tidepool, so that no decoder may be configured for it.
 pub fn is_reserved(path: &str) -> bool {
     ["/api/v1/", "/-/", "/ui/"].iter().any(|own| path.starts_with(own))
         || matches!(

@@ -1,5 +1,5 @@
-//! The section `plugins` as the file writes it. Unknown keys are refused, and every error names its
-//! place.
+//! The section `plugins` with the keys of the file. Unknown keys are refused, and every error has a
+//! position in the file.
 
 use super::{Grants, Limits, OnFault, PluginSettings, World, check_name, is_reserved};
 use serde::{Deserialize, Deserializer};
@@ -28,7 +28,7 @@ pub fn read(section: &yaml::Node) -> Result<Vec<PluginSettings>, yaml::Error> {
         let wrong = |key, what: String| {
             Err(yaml::Error::new(place, format!("plugins[{number}].{key}"), what))
         };
-        // Quadratic, but over a list that a person wrote.
+        // Quadratic, but the list is written by a person and short.
         for other in &plugins {
             if other.name == plugin.name {
                 return wrong("name", format!("{} is there already", plugin.name));
@@ -72,7 +72,7 @@ pub(super) struct Section {
 #[serde(try_from = "String")]
 struct OwnPath(String);
 
-/// A granted URL. The grant covers the URL and its continuations after `/` or `?`.
+/// A granted URL. The grant includes longer URLs that continue with `/` or `?`.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct Webhook(String);
@@ -94,7 +94,7 @@ impl TryFrom<Section> for PluginSettings {
             limits: section.limits,
             grants: section.grants,
         };
-        // Without a world here, the check follows when the file is loaded and its world is known.
+        // Otherwise the world is known, and the settings checked, only when the file is loaded.
         if let Some(world) = settings.world {
             settings.check_world(world)?;
         }
@@ -110,7 +110,7 @@ fn world<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<World>, D:
     yaml::parsed(deserializer, |text| text.parse().map(Some))
 }
 
-/// Reads the name of a file. A path is refused, because only the directory is watched.
+/// Reads the name of a file. Paths are refused, because only one directory is watched.
 fn file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     yaml::parsed(deserializer, |text| {
         match !text.is_empty() && !text.contains('/') && text.ends_with(".wasm") {
@@ -144,7 +144,7 @@ fn within<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Reads the memory limit. Linear memory comes in pages, and no instance starts with less than one.
+/// Reads the memory limit. An instance needs at least one page of linear memory.
 pub(super) fn memory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     size(deserializer, MEMORY_BYTES_MIN, "expected at least 64KiB")
 }
@@ -165,7 +165,7 @@ fn size<'de, D: Deserializer<'de>>(
 }
 
 fn grants<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Grants, D::Error> {
-    // Only here are both keys known; the fields are read one by one.
+    // Checked here, because only here both keys are known.
     let grants = Grants::deserialize(deserializer)?;
     match grants.is_writable && grants.directory.is_none() {
         true => Err(serde::de::Error::custom("writable: it needs a directory")),
@@ -184,7 +184,7 @@ pub(super) fn webhooks<'de, D: Deserializer<'de>>(
 pub(super) fn directory<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<PathBuf>, D::Error> {
-    // A missing directory is refused here: later it would fail every start of the plugin.
+    // A missing directory is refused here, because every start of the plugin would fail.
     yaml::parsed(deserializer, |text| match std::fs::metadata(text) {
         Ok(found) if found.is_dir() => Ok(Some(PathBuf::from(text))),
         Ok(_) => Err(format!("{text:?} is not a directory")),
@@ -196,7 +196,7 @@ impl TryFrom<String> for OwnPath {
     type Error = String;
 
     fn try_from(text: String) -> Result<OwnPath, String> {
-        // The characters of RFC 3986 for a path: others would never arrive unescaped.
+        // The characters that RFC 3986 allows in a path. Others never arrive unescaped.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-._~:@!$&'()*+,;=%".contains(c);
         if !text.starts_with('/') || text.len() > PATH_BYTES_MAX || !text.chars().all(is_plain) {
             return Err(format!("{text:?} is not a path such as /api/v2/write"));
@@ -215,7 +215,7 @@ impl TryFrom<String> for Webhook {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Webhook, &'static str> {
-        // The error does not show the URL, because anyone who knows it can often post to it.
+        // The error does not show the URL, because knowing it often suffices to post to it.
         match url::Url::parse(&text) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
                 Ok(Webhook(url.into()))

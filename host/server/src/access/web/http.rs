@@ -32,7 +32,7 @@ fn headers<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<(HeaderName, HeaderValue)>, D::Error> {
     let pairs: Vec<(String, String)> = yaml::pairs(deserializer)?;
-    // Only these headers, as upstream: others could break responses or their framing.
+    // Only these headers, as in upstream: others could break responses or their framing.
     let header = |(name, value): (String, String)| {
         let Some((_, values)) = HEADERS.iter().find(|(known, _)| *known == name) else {
             let known = HEADERS.map(|(known, _)| known).join(", ");

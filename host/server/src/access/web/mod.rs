@@ -60,9 +60,9 @@ fn load(path: &Path, flags: &AccessConfig, files: &mut Files) -> Result<Web, Acc
     };
     let users = config.users(path)?.map(Arc::new);
     let HttpServerConfig { http2, headers } = config.http_server_config;
-    // TLS files are read through `files`, so that a change of a certificate is noticed, too.
+    // Read through `files`, so that a change of a certificate causes a reload as well.
     let tls = tls::open(config.tls_server_config, http2, path, files)?;
-    // Neither silently wins: a user could believe that the weaker setting is not in force.
+    // Refused, because a user could otherwise believe that the ignored setting is in force.
     if tls.is_some() && flags.tls.is_some() {
         return twice(TLS, "--tls-cert-file", "the certificate of this server");
     }
@@ -72,7 +72,7 @@ fn load(path: &Path, flags: &AccessConfig, files: &mut Files) -> Result<Web, Acc
         (read_credentials, "--read-credentials-file"),
         (admin_credentials, "--admin-credentials-file"),
     ] {
-        // Users are for all endpoints, a credentials file for one kind; both cannot hold.
+        // Users apply to all endpoints, a credentials file to one kind of access: a conflict.
         if file.is_some() && users.is_some() {
             return twice(USERS, flag, "the credentials of clients");
         }
@@ -82,7 +82,7 @@ fn load(path: &Path, flags: &AccessConfig, files: &mut Files) -> Result<Web, Acc
 
 impl Web {
     /// Checks that a new version may replace this one without an explicit reload. A file that is
-    /// just being written may lack the sections that protect the server.
+    /// being written may not yet have the sections that protect the server.
     pub fn may_follow(&self, new: &Web) -> Result<(), AccessError> {
         for (section, is_gone) in [
             (TLS, self.tls.is_some() && new.tls.is_none()),

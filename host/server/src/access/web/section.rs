@@ -1,4 +1,4 @@
-//! Sections of the file, except those of [`super::tls`] and [`super::http`].
+//! Sections of the web configuration file, except those in [`super::tls`] and [`super::http`].
 
 use super::super::AccessError;
 use super::super::credentials::{Credentials, check_hash};
@@ -36,14 +36,14 @@ impl TryFrom<String> for PasswordHash {
 }
 
 impl WebConfig {
-    /// Credentials of the users; `None` if the file has none.
+    /// Returns the credentials of the users; `None` if the file has no users.
     pub fn users(&self, path: &Path) -> Result<Option<Credentials>, AccessError> {
         if self.basic_auth_users.is_empty() {
             return Ok(None);
         }
         let users = self.basic_auth_users.iter();
         let users = users.map(|(user, PasswordHash(hash))| (user.clone(), hash.clone()));
-        // The only error is a lack of random numbers, which has no position in the file.
+        // The only error is a failing random generator, which has no position in the file.
         Credentials::of_users(users.collect()).map(Some).map_err(|what| {
             let source = yaml::Error::new(yaml::Position { line: 1, column: 1 }, USERS, what);
             AccessError::Web { path: path.to_owned(), source }
@@ -51,7 +51,7 @@ impl WebConfig {
     }
 }
 
-/// Refuses an unsupported setting with an alternative.
+/// Refuses an unsupported setting, and names an alternative.
 pub(super) fn refused<'de, D: Deserializer<'de>>(
     deserializer: D,
     instead: &str,

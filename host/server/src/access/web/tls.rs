@@ -13,7 +13,7 @@ use tokio_rustls::rustls::crypto::ring::{ALL_CIPHER_SUITES, default_provider, kx
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ProtocolVersion, SupportedCipherSuite, SupportedProtocolVersion};
 
-/// The section's keys. An empty text counts as absent.
+/// The section's keys. An empty text means that the key is absent.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TlsServerConfig {
@@ -36,7 +36,7 @@ pub(super) struct TlsServerConfig {
     prefer_server_cipher_suites: bool,
 }
 
-/// Demand for client certificates, by the names of Go's `crypto/tls`.
+/// Whether clients must present a certificate, under the names of Go's `crypto/tls`.
 #[derive(Clone, Copy)]
 enum ClientAuth {
     NoClientCert,
@@ -80,7 +80,7 @@ fn client_auth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Clie
         "NoClientCert" => Ok(Some(ClientAuth::NoClientCert)),
         "VerifyClientCertIfGiven" => Ok(Some(ClientAuth::VerifyClientCertIfGiven)),
         "RequireAndVerifyClientCert" => Ok(Some(ClientAuth::RequireAndVerifyClientCert)),
-        // Go accepts certificates without verifying them in these modes.
+        // In these modes, Go accepts certificates without verifying them.
         "RequestClientCert" | "RequireAnyClientCert" | "RequireClientCert" => Err(format!(
             "{text} is not supported, as it verifies nothing; use RequireAndVerifyClientCert"
         )),
@@ -102,7 +102,7 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Version, D::Err
     })
 }
 
-/// Name of a cipher suite in Go, which omits the version from TLS 1.3 suites.
+/// Returns the name of a cipher suite in Go, which omits the version from TLS 1.3 suites.
 fn go_name(suite: &SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
 }
@@ -138,7 +138,7 @@ impl TlsServerConfig {
     fn is_set(&self) -> bool {
         let files = [&self.cert_file, &self.key_file, &self.client_ca_file];
         let texts = [&self.cert, &self.key, &self.client_ca];
-        // Like upstream, TLS parameters alone do not enable TLS.
+        // As in upstream, parameters such as cipher suites do not enable TLS by themselves.
         files.iter().any(|file| !file.as_os_str().is_empty())
             || texts.iter().any(|text| !text.is_empty())
             || self.client_auth_type.is_some()
@@ -147,7 +147,7 @@ impl TlsServerConfig {
     fn terms(&self, http2: bool) -> Terms {
         let mut provider = default_provider();
         if !self.cipher_suites.is_empty() {
-            // As in Go, the TLS 1.3 suites cannot be chosen.
+            // As in Go, the TLS 1.3 suites are always enabled.
             let is_listed = |suite: &SupportedCipherSuite| {
                 let mut listed = self.cipher_suites.iter().map(|CipherSuite(listed)| listed);
                 suite.version().version == ProtocolVersion::TLSv1_3
@@ -202,7 +202,7 @@ pub(super) fn open(
         Some(ClientAuth::VerifyClientCertIfGiven) => Some(MustShow::None),
         Some(ClientAuth::RequireAndVerifyClientCert) => Some(MustShow::Each),
     };
-    // Either without the other is a mistake that would go unnoticed.
+    // One without the other is a mistake, because clients would not be verified as intended.
     if client_ca.is_some() != must_show.is_some() {
         let problem = "it must verify clients if, and only if, client_ca_file or client_ca is set";
         return Err(wrong("client_auth_type", problem));

@@ -28,7 +28,7 @@ pub async fn snapshot(context: &Context, parameters: &Parameters) -> Result<Repl
     Ok(success(json!({ "name": name })))
 }
 
-// Partly done is a failure, or the caller would take deleted data for gone.
+// A partial success is reported as a failure, or the caller would believe all data deleted.
 fn done_but_for(what: &str, left_out: &[Damage]) -> Result<Reply, ApiError> {
     if left_out.is_empty() {
         let mut reply = text(StatusCode::NO_CONTENT, "");

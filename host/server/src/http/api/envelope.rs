@@ -1,7 +1,7 @@
-//! Form of all responses, and the one table from errors to types and status codes.
+//! Form of all API responses, and the table from errors to error types and status codes.
 //!
 //! ```text
-//! {"status":"success","data":…}          and "warnings":[…] where something was left out
+//! {"status":"success","data":…}    with "warnings":[…] if the data is incomplete
 //! {"status":"error","errorType":"bad_data","error":"…"}
 //! ```
 
@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use tidepool_runtime::Error;
 use tidepool_store::StoreError;
 
-/// Warning of a response that a limit cut.
+/// Warning of a response that was cut off at a limit.
 pub const TRUNCATED: &str = "results truncated due to limit";
 
-/// Builds a success whose data is complete.
+/// Builds a success response without warnings.
 pub fn success(data: Value) -> Reply {
     reply::json(StatusCode::OK, &json!({ "status": "success", "data": data }))
 }
 
-/// Same as `success`, for data that is JSON text of any depth.
+/// Same as `success`, for data that is already JSON text.
 pub fn success_of_json(data: &str) -> Reply {
     let body = format!("{{\"status\":\"success\",\"data\":{data}}}");
     reply::full(StatusCode::OK, CONTENT_TYPE_JSON, body)
@@ -34,9 +34,9 @@ pub enum ApiError {
     Execution(String),
     /// The deadline of the call expired.
     Timeout(String),
-    /// A retry may succeed, as after an overload.
+    /// The server is overloaded or stopping; a retry may succeed.
     Unavailable(String),
-    /// The server failed to do it.
+    /// The server failed to execute the request.
     Internal(String),
     Off(&'static str),
     /// The body exceeds the limit of requests.
@@ -89,7 +89,7 @@ impl ApiError {
         };
         let body = json!({ "status": "error", "errorType": kind, "error": error });
         let mut reply = reply::json(status, &body);
-        // The log gets the text without the JSON around it.
+        // The log shows the error's text without the JSON around it.
         reply.extensions_mut().insert(Reason::new(error));
         retry_later(reply)
     }

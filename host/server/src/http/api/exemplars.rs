@@ -25,10 +25,10 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     Ok(stream(Shape::List, ExemplarStream { parts, series: None }).await?)
 }
 
-/// Exemplars by series, as they are found.
+/// Exemplars by series, streamed as they are found.
 struct ExemplarStream {
     parts: Receiver<Result<LookupPart<SeriesExemplars>, StoreError>>,
-    /// The series whose row is not ended yet.
+    /// The series whose row is not complete yet.
     series: Option<Vec<Label>>,
 }
 
@@ -50,17 +50,17 @@ impl Rows for ExemplarStream {
                 Ok(Progress::End { is_truncated, warnings })
             }
             Some(Err(error)) => Err(error),
-            // The read gave up, because of a slow client or because the store is stopping.
+            // The read was ended because the client is slow or the store is stopping.
             None => Err(StoreError::Stopped),
         })
     }
 }
 
 impl ExemplarStream {
-    /// Writes exemplars of a series, which may continue the previous row.
+    /// Writes exemplars of a series, which may continue the row of the previous call.
     fn put(&mut self, found: SeriesExemplars, page: &mut Page) {
         let SeriesExemplars { labels, exemplars } = found;
-        // The engine splits a series with many exemplars over parts.
+        // The engine may split the exemplars of a series into several parts.
         let goes_on = self.series.as_ref().is_some_and(|before| is_same(before, &labels));
         if !goes_on {
             if self.series.is_some() {

@@ -1,5 +1,5 @@
-//! `GET /api/v1/status/flags`: every flag with its value. Flags with another name in Prometheus are
-//! listed under both. Thanos compares the spans of blocks before it ships them.
+//! `GET /api/v1/status/flags`: every flag with its value. A flag that Prometheus names differently
+//! is listed under both names: Thanos reads the flags for block durations before it ships blocks.
 
 use super::envelope::success;
 use crate::http::context::Context;

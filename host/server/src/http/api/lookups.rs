@@ -26,7 +26,7 @@ pub async fn label_values(
 ) -> Result<Reply, ApiError> {
     let segment = path.strip_prefix("/api/v1/label/").and_then(|rest| rest.strip_suffix("/values"));
     let segment = segment.unwrap_or_default();
-    // A name in a path may be escaped twice: percent-encoded, and with `U__`.
+    // A name in a path may be percent-encoded and, within that, escaped with `U__`.
     let name = decode_path_segment(segment).map(unescape).filter(|name| !name.is_empty());
     let Some(name) = name else {
         return Err(ApiError::BadData(format!("invalid label name: {segment:?}")));
@@ -50,17 +50,17 @@ fn lookup(parameters: &Parameters) -> Result<Lookup, ApiError> {
     })
 }
 
-/// Returns the lookup and the window, for which the lookup must be unlimited.
+/// Returns the lookup and the requested window. With a window, the lookup has no limit.
 fn strings(parameters: &Parameters) -> Result<(Lookup, Option<Window>), ApiError> {
     let (lookup, window) = (lookup(parameters)?, Window::of(parameters)?);
     let limit = if window.is_some() { 0 } else { lookup.limit };
     Ok((Lookup { limit, ..lookup }, window))
 }
 
-/// Rows of a lookup, as they are found.
+/// Rows of a lookup, streamed as they are found.
 pub struct LookupStream<T> {
     pub parts: Receiver<Result<LookupPart<T>, StoreError>>,
-    /// The requested part; `None` for all rows.
+    /// The part of the rows that was requested; `None` for all rows.
     pub window: Option<Window>,
 }
 
@@ -68,7 +68,7 @@ pub struct LookupStream<T> {
 pub trait Row: Send + 'static {
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Counts the row and returns whether the window has it. Only names and values have windows.
+    /// Counts the row and returns whether it is in the window. Only names and values use windows.
     fn is_in(&self, _window: &mut Window) -> bool {
         true
     }
@@ -110,7 +110,7 @@ impl<T: Row> Rows for LookupStream<T> {
                 Ok(Progress::End { is_truncated: is_truncated || is_cut_off, warnings })
             }
             Some(Err(error)) => Err(error),
-            // The lookup gave up, because of a slow client or because the store is stopping.
+            // The lookup was ended because the client is slow or the store is stopping.
             None => Err(StoreError::Stopped),
         })
     }

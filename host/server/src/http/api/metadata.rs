@@ -1,4 +1,4 @@
-//! `GET /api/v1/metadata`: metadata that senders gave of metric families, in Prometheus' form.
+//! `GET /api/v1/metadata`: metadata of metric families, as sent by clients, in Prometheus' form.
 
 use super::envelope::ApiError;
 use super::lookups::{LookupStream, Row};
@@ -14,7 +14,7 @@ const TYPES: [&str; 8] =
 
 /// Returns the requested families. Each has one entry, so `limit_per_metric` is only validated.
 pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
-    // As upstream, a negative limit is none, while zero allows no entry.
+    // As in upstream, a negative limit means no limit, and zero allows no entry.
     let limit = parameters.number("limit")?.and_then(|limit| usize::try_from(limit).ok());
     parameters.number("limit_per_metric")?;
     let metric = Some(parameters.first("metric")).filter(|metric| !metric.is_empty());

@@ -87,7 +87,7 @@ pub async fn answer(context: &Context, call: Call, request: Request) -> Reply {
     let origin = request.headers().get(ORIGIN).cloned();
     let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
     let mut reply = done(context, call, request).await.unwrap_or_else(ApiError::into_reply);
-    // A page of another origin must not delete data that its visitor can reach.
+    // Not for the admin API: a page of another origin must not delete data through its visitor.
     if !call.is_admin() {
         allow_origin(context, origin.as_ref(), reply.headers_mut());
     }
@@ -146,7 +146,7 @@ pub fn options(context: &Context, headers: &HeaderMap) -> Reply {
 
 /// Adds the CORS headers for an origin.
 fn allow_origin(context: &Context, origin: Option<&HeaderValue>, headers: &mut HeaderMap) {
-    // Without an origin, too, or a cache could give that response to a page.
+    // Also sent without an origin: a cache could otherwise reuse that response for a page.
     headers.append(VARY, HeaderValue::from_static("Origin"));
     let Some(origin) = origin else { return };
     for (name, value) in [
@@ -158,7 +158,7 @@ fn allow_origin(context: &Context, origin: Option<&HeaderValue>, headers: &mut H
     }
     let allowed = &context.http.cors_origin;
     if allowed.is_any() {
-        // With `*`, browsers send no credentials, which is right while every origin is allowed.
+        // With `*`, browsers send no credentials, as they should while every origin is allowed.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     } else if origin.to_str().is_ok_and(|origin| allowed.matches(origin)) {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());

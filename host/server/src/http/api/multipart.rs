@@ -7,7 +7,7 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
-/// Returns the fields of a form, at most `fields_max`, without files.
+/// Returns at most `fields_max` fields of a form. Files are left out.
 pub fn fields<'a>(
     body: &'a [u8],
     content_type: &str,
@@ -19,7 +19,7 @@ pub fn fields<'a>(
     let unfinished = "it has no end";
     // Text before the first boundary is ignored.
     let mut rest = match body.strip_prefix(&delimiter.needle()[2..]) {
-        // The line end belongs to the delimiter, but at the start of a body there is none.
+        // The delimiter has a line end, which is missing at the start of a body.
         Some(rest) => rest,
         None => behind(body, &delimiter).ok_or(unfinished)?.1,
     };
@@ -28,7 +28,7 @@ pub fn fields<'a>(
         let (_, part) = behind(rest, &Finder::new("\r\n")).ok_or(unfinished)?;
         let (part, after) = behind(part, &delimiter).ok_or(unfinished)?;
         rest = after;
-        // A part without a header has only an empty line.
+        // A part without a header starts with an empty line, and is skipped.
         let Some(end) = find(part, b"\r\n\r\n") else { continue };
         let head = std::str::from_utf8(&part[..end]).map_err(|_| "a header is not text")?;
         let named = |line: &str| {
@@ -44,7 +44,7 @@ pub fn fields<'a>(
     Ok(fields)
 }
 
-/// Splits bytes around the first occurrence of a pattern.
+/// Returns the bytes before and after the first occurrence of `what`.
 fn behind<'a>(bytes: &'a [u8], what: &Finder<'_>) -> Option<(&'a [u8], &'a [u8])> {
     let at = what.find(bytes)?;
     Some((&bytes[..at], &bytes[at + what.needle().len()..]))

@@ -1,5 +1,5 @@
-//! `GET /api/v1/openapi.yaml`: a description of all endpoints for programs. The file is beside this
-//! one; a schema tester checks a running server against it.
+//! `GET /api/v1/openapi.yaml`: a description of all endpoints for programs. The file is in this
+//! directory; a test with a schema tester checks a running server against it.
 
 use crate::http::reply::{Reply, full};
 use hyper::StatusCode;
@@ -12,7 +12,7 @@ pub fn answer() -> Reply {
     full(StatusCode::OK, content_type, DESCRIPTION)
 }
 
-/// Described paths and methods, as `GET /path`, with the parameters of the table of routes.
+/// Paths and methods in the description, as `GET /path`. Path parameters are as in the routes.
 #[cfg(test)]
 pub fn described() -> Vec<String> {
     let mut described = Vec::new();

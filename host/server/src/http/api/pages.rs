@@ -1,7 +1,7 @@
 //! Long responses, sent page by page as results arrive.
 //!
-//! Memory does not grow with the response. An error before the second page still gets a status. A
-//! later one resets the connection, since half a response must not look complete.
+//! Memory use does not grow with the response. An error before the second page is sent as an error
+//! response. A later error resets the connection, since half a response must not look complete.
 
 use super::envelope::TRUNCATED;
 use crate::http::reply::{Reply, full};
@@ -42,9 +42,9 @@ pub enum Shape {
 pub enum Progress {
     More,
     End {
-        /// Whether a limit left something out.
+        /// Whether rows were left out because of a limit.
         is_truncated: bool,
-        /// Further warnings of the response.
+        /// Warnings of the response besides that of a limit.
         warnings: Vec<String>,
     },
 }
@@ -62,7 +62,7 @@ pub trait Rows: Send + Sync + Unpin + 'static {
         page: &mut Page,
     ) -> Poll<Result<Progress, StoreError>>;
 
-    /// Writes further fields of the response, each after a comma, when all rows are written.
+    /// Writes further fields of the response, each after a comma. Called after the last row.
     fn put_fields(&self, _bytes: &mut Vec<u8>) {}
 }
 
@@ -81,7 +81,7 @@ impl Page {
         &mut self.bytes
     }
 
-    /// Returns the buffer to continue the last row.
+    /// Returns the buffer for continuing the last row.
     pub fn more_of_row(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -109,7 +109,7 @@ pub async fn stream<R: Rows>(shape: Shape, rows: R) -> Result<Reply, StoreError>
         ahead: VecDeque::new(),
         has_rested: true,
     };
-    // Two pages ahead: a short response gets a length, and early errors a status.
+    // Two pages are made ahead: a short response gets a length, and an early error a status.
     while body.ahead.len() < 2 {
         match poll_fn(|context| body.poll_page(context)).await.transpose()? {
             Some(page) => body.ahead.push_back(page),
@@ -127,14 +127,14 @@ pub async fn stream<R: Rows>(shape: Shape, rows: R) -> Result<Reply, StoreError>
 struct PagedBody<R> {
     rows: R,
     page: Page,
-    /// The end of `data`, behind the last row.
+    /// Text that ends `data`, after the last row.
     data_end: &'static str,
-    /// The end of the response.
+    /// Text that ends the response.
     end: &'static str,
     is_done: bool,
     /// Pages made before the response began.
     ahead: VecDeque<Bytes>,
-    /// Whether other tasks could run since the last page.
+    /// Whether other tasks had a chance to run since the last page.
     has_rested: bool,
 }
 
@@ -178,7 +178,7 @@ impl<R: Rows> Body for PagedBody<R> {
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
         let page = match self.ahead.pop_front() {
             Some(page) => Poll::Ready(Some(Ok(page))),
-            // A client that reads as fast as pages are made would occupy a network thread.
+            // Yields first: a client that reads as fast as pages are made would block the thread.
             None if !std::mem::replace(&mut self.has_rested, true) => {
                 context.waker().wake_by_ref();
                 return Poll::Pending;

@@ -19,13 +19,13 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 const MULTIPART_FORM: &str = "multipart/form-data";
 
-/// Name of the parameter with an expression.
+/// Name of the parameter that contains the PromQL expression.
 const EXPRESSION: &str = "query";
 
-/// Maximum number of parameters: two bytes of a form can take a hundred in memory.
+/// Maximum number of parameters: a parameter of two bytes may need a hundred bytes of memory.
 const PARAMETERS_MAX: usize = 1000;
 
-/// Parameters by precedence: form, then URL; of a multipart form URL first, as in Go.
+/// Parameters, first value first: a form precedes the URL; as in Go, a multipart form follows it.
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -66,7 +66,7 @@ impl Parameters {
         self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
-    /// Returns a value that must be given.
+    /// Returns the value of a parameter that is required.
     pub fn required(&self, name: &str) -> Result<&str, ApiError> {
         match self.first(name) {
             "" => Err(ApiError::BadData(format!("no {name} parameter provided"))),
@@ -74,7 +74,7 @@ impl Parameters {
         }
     }
 
-    /// Returns a whole number, if given.
+    /// Returns a whole number, or `None` if the parameter is absent.
     pub fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let text = self.first(name);
         match text.parse() {
@@ -92,7 +92,7 @@ impl Parameters {
 
     /// Returns a boolean, false by default.
     pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
-        // As Go's `strconv.ParseBool`, which upstream uses.
+        // The same texts as Go's `strconv.ParseBool`, which upstream uses.
         match self.first(name) {
             "" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -104,13 +104,13 @@ impl Parameters {
         }
     }
 
-    /// Returns the range from `start` to `end`, each unbounded if absent.
+    /// Returns the range from `start` to `end`. Each is unbounded if absent.
     pub fn range(&self) -> Result<TimeRange, ApiError> {
         let start_ms = self.time("start", TIME_MIN_MS)?;
         Ok(TimeRange { start_ms, end_ms: self.time("end", TIME_MAX_MS)? })
     }
 
-    /// Returns a time that must be given, in milliseconds since the epoch.
+    /// Returns a required time, in milliseconds since the epoch.
     pub fn some_time(&self, name: &str) -> Result<i64, ApiError> {
         match self.first(name) {
             "" => Err(ApiError::parameter(name, "cannot parse \"\" to a valid timestamp")),
@@ -126,7 +126,7 @@ impl Parameters {
             Err(_) => duration_or_zero(text).ok().map(|given| given.as_millis() as f64),
         };
         match given_ms {
-            // Upstream counts nanoseconds in 64 bits.
+            // Upstream computes in nanoseconds with 64 bits.
             Some(ms) if ms.abs() * 1e6 <= i64::MAX as f64 => Ok(ms as i64),
             given => {
                 let overflows = if given.is_some() { ". It overflows int64" } else { "" };
@@ -156,13 +156,13 @@ impl Parameters {
         })
     }
 
-    /// Returns the selectors, each of which must exclude something.
+    /// Returns the selectors. A selector that matches every series is refused.
     pub fn matcher_sets(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
         let mut count = SelectionCount::default();
         self.all("match[]").map(|text| selector("match[]", text, &mut count)).collect()
     }
 
-    /// Same as `matcher_sets`, with at least one selector.
+    /// Same as `matcher_sets`, but requires at least one selector.
     pub fn some_matcher_sets(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
         match self.matcher_sets()? {
             none if none.is_empty() => {
@@ -173,20 +173,20 @@ impl Parameters {
     }
 }
 
-/// Adds the parameters of a form, up to one above the limit, without invalid UTF-8. Only in an
-/// expression it passes: the parser of expressions reports its position.
+/// Adds the parameters of a form, at most one more than the limit. Invalid UTF-8 is refused, except
+/// in an expression, because its parser reports the position.
 fn add_pairs(form: &[u8], parameters: &mut Vec<(String, String)>) -> Result<(), ApiError> {
     let parts = form.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
     let pairs = form_urlencoded::parse(form).into_owned();
     for ((name, value), part) in pairs.zip(parts).take(PARAMETERS_MAX + 1) {
-        // The parser substitutes invalid UTF-8, but a client may also send this character. In an
-        // expression, both are errors at the same positions, and valid in comments.
+        // The form parser replaces invalid UTF-8 by U+FFFD, which a client may also send. In an
+        // expression, both are errors at the same position, and both are valid in comments.
         if name != EXPRESSION
             && (name.contains(char::REPLACEMENT_CHARACTER)
                 || value.contains(char::REPLACEMENT_CHARACTER))
             && let Err(error) = std::str::from_utf8(&unescaped(part))
         {
-            // The name and an equals sign precede the value.
+            // `part` is `name=value`, so the position in the value is smaller.
             let place = error.valid_up_to().saturating_sub(name.len() + 1);
             let why = format!("invalid UTF-8 after {place} bytes");
             return Err(ApiError::parameter(&name, why));
@@ -196,7 +196,7 @@ fn add_pairs(form: &[u8], parameters: &mut Vec<(String, String)>) -> Result<(), 
     Ok(())
 }
 
-/// Adds the fields of a multipart form, like [`add_pairs`].
+/// Adds the fields of a multipart form, with the rules of [`add_pairs`].
 fn add_fields(
     form: &[u8],
     content_type: &str,
@@ -216,7 +216,7 @@ fn add_fields(
     Ok(())
 }
 
-/// Decodes percent-encoding; plus signs remain.
+/// Decodes percent-encoding. Plus signs are not decoded.
 fn unescaped(part: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let mut bytes = Vec::with_capacity(part.len());
@@ -236,7 +236,7 @@ fn unescaped(part: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Parses a selector of a request. One that matches every series is refused as a mistake.
+/// Parses a selector. A selector that matches every series is refused as a likely mistake.
 pub fn selector(
     name: &str,
     text: &str,

@@ -11,9 +11,9 @@ use tidepool_lifecycle::clock::system_now;
 use tidepool_lifecycle::processors::processors;
 use tidepool_settings::duration::duration_text;
 
-/// The Prometheus release of the API, with our version as build metadata, which comparisons ignore.
-/// Thanos and Grafana send matchers with label requests from 2.24 on, and from 3.0 on any
-/// characters in names (`U__` in paths). A key `features` is missing: Grafana would assume Mimir.
+/// Version of Prometheus whose API is implemented; our own version is build metadata, which
+/// comparisons ignore. Thanos and Grafana send matchers with label requests from 2.24 on, and any
+/// characters in names (`U__` in paths) from 3.0 on. `features` would make Grafana assume Mimir.
 const VERSION: &str = concat!("3.0.0+tidepool.", env!("CARGO_PKG_VERSION"));
 
 pub fn build_info() -> Reply {
@@ -24,7 +24,7 @@ pub fn build_info() -> Reply {
     success(data)
 }
 
-/// Returns figures of the process. Those of Go's runtime are empty.
+/// Returns figures of the process. Fields about Go's runtime are empty.
 pub fn runtime_info(context: &Context) -> Reply {
     let config = context.store.config();
     let (damaged, _) = context.store.quarantine_figures();
@@ -51,7 +51,7 @@ fn time_text(time_ms: i64) -> String {
     Timestamp::from_millisecond(time_ms).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
-/// Returns the loaded configuration, from which Thanos takes the external labels.
+/// Returns the loaded configuration, in which Thanos looks for the external labels.
 pub fn config(context: &Context) -> Reply {
     success(json!({ "yaml": context.http.yaml }))
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tidepool_runtime::Ranked;
 use tidepool_store::ListedBlock;
 
-/// Default and maximum number of items of a list, as upstream.
+/// Number of items in a list by default, and at most (`ITEMS_MAX`), as in upstream.
 const ITEMS_DEFAULT: u32 = 10;
 const ITEMS_MAX: u32 = 10_000;
 
@@ -46,7 +46,7 @@ pub async fn blocks(context: &Context) -> Result<Reply, ApiError> {
     Ok(success(json!({ "blocks": blocks })))
 }
 
-/// Converts a block's `meta.json`. An unreadable one gets the fields that upstream's clients need.
+/// Converts a block's `meta.json`. If it is unreadable, the fields that clients need are added.
 fn block(ListedBlock { id, bytes, meta, damage }: ListedBlock) -> Value {
     let unread = |error| json!({ "minTime": 0, "maxTime": 0, "version": 0, "error": error });
     let mut block = meta.unwrap_or_else(unread);
@@ -61,7 +61,7 @@ fn block(ListedBlock { id, bytes, meta, damage }: ListedBlock) -> Value {
     block
 }
 
-/// Appends a list as a field. Written without JSON values, which would copy long texts.
+/// Appends a list as a field. JSON values are avoided, as they would copy long texts.
 fn put_list(body: &mut Vec<u8>, field: &str, items: &[Ranked]) {
     body.extend_from_slice(format!(",\"{field}\":[").as_bytes());
     for (index, Ranked { name, number }) in items.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Endpoints of Prometheus features that tidepool lacks. Rules and alerts are empty lists, so that
-//! clients which request them continue.
+//! Endpoints of Prometheus features that tidepool does not have. They return empty lists, so that
+//! clients that ask for rules and alerts work.
 
 use super::envelope::{ApiError, success};
 use super::parameters::Parameters;
@@ -13,7 +13,7 @@ pub fn rules(parameters: &Parameters) -> Result<Reply, ApiError> {
             return Err(ApiError::parameter("type", format!("not supported value {other:?}")));
         }
     }
-    // Checked all the same, so that a wrong request fails here as it would upstream.
+    // Checked although unused, so that an invalid request fails as in upstream.
     parameters.flag("exclude_alerts")?;
     parameters.matcher_sets()?;
     Ok(success(json!({ "groups": [] })))

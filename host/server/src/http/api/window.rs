@@ -1,11 +1,11 @@
 //! Our parameters for long lists: `search` filters by words, `offset` and `limit` select a part.
-//! Such responses have the total number of entries in `total`. Without `search` and `offset`, a
-//! response is upstream's.
+//! The response then has the number of matching entries in `total`. Without `search` and `offset`,
+//! the response is the same as upstream's.
 
 use super::envelope::ApiError;
 use super::parameters::Parameters;
 
-/// The requested part of a list, and the entries counted so far.
+/// The requested part of a list, and the number of entries seen so far.
 #[derive(Debug, Default)]
 pub struct Window {
     /// Words of `search` in lower case.
@@ -21,7 +21,7 @@ impl Window {
     pub fn of(parameters: &Parameters) -> Result<Option<Window>, ApiError> {
         let (offset, limit) = (parameters.number("offset")?, parameters.limit()?);
         let search = parameters.first("search");
-        // A `limit` alone is upstream's parameter and keeps its meaning.
+        // Without `search` and `offset`, `limit` has the same meaning as in upstream.
         if offset.is_none() && search.is_empty() {
             return Ok(None);
         }
@@ -31,7 +31,7 @@ impl Window {
         Ok(Some(Window { words, offset, limit, total: 0 }))
     }
 
-    /// Counts an entry with this text, and returns whether the response has it.
+    /// Counts an entry if `text` matches, and returns whether the response includes it.
     pub fn takes(&mut self, text: &str) -> bool {
         if !self.finds(text) {
             return false;
@@ -41,17 +41,17 @@ impl Window {
         place >= self.offset && (self.limit == 0 || place - self.offset < self.limit)
     }
 
-    /// Number of matching entries so far, including those outside of the part.
+    /// Returns the number of matching entries so far, inside and outside of the requested part.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Returns whether entries matched behind the part.
+    /// Returns whether entries after the requested part matched.
     pub fn is_cut_off(&self) -> bool {
         self.limit != 0 && self.total > self.offset.saturating_add(self.limit)
     }
 
-    /// Returns whether a text has all words in their order, ignoring case.
+    /// Returns whether a text contains all words in the given order, ignoring case.
     fn finds(&self, text: &str) -> bool {
         if self.words.is_empty() {
             return true;

@@ -17,7 +17,7 @@ pub fn families(
     external: &[(String, String)],
     escaping: NameEscaping,
 ) -> Vec<u8> {
-    // A family has one type, so a name with floats and histograms becomes two families.
+    // A family has one type, so floats and histograms of the same name become two families.
     let mut out = Vec::new();
     let same = |a: &Newest, b: &Newest| a.name == b.name && type_of(a) == type_of(b);
     for family in series.chunk_by(same) {
@@ -58,7 +58,7 @@ fn metric(series: &Newest, external: &[(String, String)], escaping: NameEscaping
     metric
 }
 
-/// Converts a histogram. Custom bounds become classic buckets, since the format lacks them.
+/// Converts a histogram. Custom bounds become classic buckets, as the format has no custom bounds.
 fn of_histogram(from: &FloatHistogram) -> Histogram {
     let both = Histogram {
         sample_count_float: Some(from.count),

@@ -1,4 +1,4 @@
-//! `GET /federate`: the newest samples of selected series, for a Prometheus that scrapes them.
+//! `GET /federate`: the newest samples of selected series, for another Prometheus to scrape.
 //!
 //! Source: `web/federate.go` in prometheus/prometheus.
 
@@ -33,13 +33,13 @@ use tidepool_turns::{Pace, STEP_BYTES};
 
 pub const PATH: &str = "/federate";
 
-/// Number of series from which work moves beside the network; fewer take a millisecond.
+/// Number of series from which work moves to another thread; fewer need under a millisecond.
 const ASIDE_SERIES_MIN: usize = 500;
 
 /// Size of a piece of the response, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// The label of the measured target, which the collector's own must not replace.
+/// The label of the measured target, which must not be replaced by that of the collector.
 const INSTANCE: &str = "instance";
 
 /// Content type of the protobuf format.
@@ -60,7 +60,7 @@ macro_rules! text_type {
     };
 }
 
-/// A format and the escaping of names, which together are the content type.
+/// The format of a response and its escaping of names; together they are the content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Format {
     is_message: bool,
@@ -71,7 +71,7 @@ pub async fn answer(context: &Context, request: Request) -> Reply {
     let format = Format::preferred(request.headers().get_all(ACCEPT));
     let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
     let end_ms = system_now_ms();
-    // Upstream looks back like an instant query, too.
+    // As in upstream, the lookback is that of an instant query.
     let start_ms = end_ms.saturating_sub(millis(context.queries.lookback()));
     let mut count = SelectionCount::default();
     let mut queries = Vec::new();
@@ -90,7 +90,7 @@ pub async fn answer(context: &Context, request: Request) -> Reply {
         .iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
-    // As upstream: with an empty `instance`, the collector does not add the node's address.
+    // As in upstream, an empty `instance` keeps the collector from adding this node's address.
     if external.iter().all(|(name, _)| name != INSTANCE) {
         external.push((INSTANCE.to_owned(), String::new()));
         external.sort();
@@ -117,7 +117,7 @@ pub async fn answer(context: &Context, request: Request) -> Reply {
     }
 }
 
-/// A response being sent. Its share of the memory of reads is released with the last piece.
+/// A response being sent. The memory share of the read is released after the last piece.
 struct Written {
     rest: Bytes,
     _share: PoolShare,
@@ -127,7 +127,7 @@ impl Body for Written {
     type Data = Bytes;
     type Error = StoreError;
 
-    /// Returns pieces, so that the compression of each is short.
+    /// Returns the response in pieces, so that compressing one piece takes a short time.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut std::task::Context<'_>,
@@ -146,7 +146,7 @@ impl Body for Written {
     }
 }
 
-/// Reads the newest samples, sorted by name and labels, within the memory of reads.
+/// Reads the newest samples, sorted by name and labels, within the memory limit for reads.
 async fn samples(
     context: &Context,
     queries: Vec<ReadQuery>,
@@ -154,7 +154,7 @@ async fn samples(
     let mut series = Vec::new();
     let pool = context.store.read_memory();
     let mut share = pool.share();
-    // Without selectors upstream answers with an empty page, not with an error.
+    // As in upstream, no selector means an empty response, not an error.
     if queries.is_empty() {
         return Ok((series, share));
     }
@@ -164,14 +164,14 @@ async fn samples(
     let mut parts = context.store.read(queries, ReadFormat::TIME_SERIES, Vec::new()).await?;
     loop {
         match parts.recv().await {
-            // The read gave up because the store is stopping.
+            // The read was ended because the store is stopping.
             None => return Err(StoreError::Stopped),
             Some(part) => match part? {
                 ReadPart::End => break,
                 ReadPart::Bytes(bytes) => pending.extend_from_slice(&bytes),
             },
         }
-        // A part may end within a field; the rest of it comes with the next part.
+        // A part may end within a field; the rest of the field is in the next part.
         let whole = whole_fields(&pending);
         let mut rest = &pending[..whole];
         while !rest.is_empty() {
@@ -180,14 +180,14 @@ async fn samples(
                 StoreError::Runtime(format!("the answer of the engine does not decode: {error}"))
             })?;
             rest = behind;
-            // The text of a series is about as long as its data in memory.
+            // Doubled, because the text of a series is about as long as its data in memory.
             bytes_held += found.iter().map(|one| 2 * one.bytes()).sum::<usize>();
             if !share.grow_to(bytes_held + pending.capacity()) {
                 let why = format!("all reads together may take {} bytes", pool.bytes_max());
                 return Err(StoreError::ShortOfMemory(why));
             }
             series.extend(found);
-            // Decoding a large part would otherwise hold the network thread.
+            // Decoding a large part at once would block the network thread.
             pace.step().await;
         }
         pending.drain(..whole);
@@ -197,7 +197,7 @@ async fn samples(
     Ok((series, share))
 }
 
-/// Sorts series and removes those that several selectors selected.
+/// Sorts series, and removes duplicates that several selectors selected.
 fn in_order(mut series: Vec<Newest>) -> Vec<Newest> {
     // Newest first among equal labels, so that `dedup_by` keeps the newest.
     series.sort_by(|a, b| (&a.name, &a.labels, b.time_ms).cmp(&(&b.name, &b.labels, a.time_ms)));
@@ -205,7 +205,7 @@ fn in_order(mut series: Vec<Newest>) -> Vec<Newest> {
     series
 }
 
-/// Iterates over a series' labels, then over external labels that it lacks.
+/// Iterates over a series' labels, and then over the external labels that the series lacks.
 fn labels<'a>(
     own: &'a [(String, String)],
     external: &'a [(String, String)],
@@ -216,7 +216,7 @@ fn labels<'a>(
 }
 
 impl Format {
-    /// Returns the first supported format by the client's weights; text if none is named.
+    /// Returns the supported format with the highest weight; text if the client names none.
     fn preferred(accepted: GetAll<'_, HeaderValue>) -> Format {
         let mut kinds: Vec<(f64, MediaType<'_>)> = accepted
             .iter()
@@ -230,7 +230,7 @@ impl Format {
             .filter(|(weight, _)| *weight > 0.0)
             .collect();
         kinds.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        // The escaping of a refused format still counts for `*/*`, as in prometheus/common.
+        // As in prometheus/common, `*/*` uses the escaping of the last unsupported format.
         let mut escaping = NameEscaping::Underscores;
         for (_, kind) in kinds {
             let named = kind.values("escaping").next();

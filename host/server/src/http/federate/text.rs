@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use tidepool_exposition::NameEscaping;
 use tidepool_protocol::prom::newest::{FloatHistogram, Newest, NewestValue};
 
-/// Formats series sorted by name, without exponential histograms, which the format lacks.
+/// Formats series sorted by name. Exponential histograms are left out, as the format has none.
 pub fn text(series: &[Newest], external: &[(String, String)], escaping: NameEscaping) -> String {
     let mut out = String::new();
     let mut family = None;
@@ -47,7 +47,7 @@ struct Line<'a> {
 impl Line<'_> {
     fn put_histogram(&self, histogram: &FloatHistogram, out: &mut String) {
         let buckets = histogram.classic_buckets();
-        // The text format needs the `+Inf` bucket, which native histograms leave implicit.
+        // The text format needs the bucket `+Inf`, which native histograms do not store.
         for (bound, below) in buckets.into_iter().chain([(f64::INFINITY, histogram.count)]) {
             self.put("_bucket", Some(bound), below, out);
         }
@@ -59,7 +59,7 @@ impl Line<'_> {
         let name = format!("{}{suffix}", self.name);
         let mut pairs = Vec::with_capacity(self.labels.len() + 2);
         let is_legacy_name = is_legacy(&name);
-        // A name that is not legacy stands quoted among the labels (UTF-8 syntax of Prometheus 3).
+        // Such a name is written in quotes among the labels (UTF-8 syntax of Prometheus 3).
         if !is_legacy_name {
             pairs.push(quoted(&name));
         }
@@ -85,7 +85,7 @@ fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-/// Formats a number like Go's verb `g`: exponents of two digits below 1e-4 and from 1e6.
+/// Formats a number like Go's verb `g`: with an exponent of two digits below 1e-4 and from 1e6 on.
 fn number(value: f64) -> String {
     let text = format!("{value:e}");
     match text.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {

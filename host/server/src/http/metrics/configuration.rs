@@ -1,4 +1,4 @@
-//! Metrics of the configuration and of access files: the last reload, and what is in use.
+//! Metrics of configuration reloads, and of the access files in use.
 
 use crate::access::FilesState;
 use tidepool_lifecycle::reload::ReloadHandle;

@@ -1,4 +1,4 @@
-//! `GET /metrics`: the metrics of all crates, each of which writes its own.
+//! `GET /metrics`: all metrics. Each crate writes its own.
 
 mod configuration;
 

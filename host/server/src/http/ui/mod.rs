@@ -1,8 +1,8 @@
-//! The browser page: `GET /` for clients that accept HTML, and the files of the page.
+//! The browser page: `GET /` for clients that accept HTML, and the files that the page needs.
 //!
-//! Browsers revalidate the document each time and cache all other files, whose names contain a hash
-//! of their content. Only the page's own scripts may run, with requests to this server only
-//! (Content Security Policy Level 3).
+//! Browsers revalidate the document on each visit, and cache all other files, whose names contain a
+//! hash of their content. Only the page's own scripts may run, and they may send requests only to
+//! this server (Content Security Policy Level 3).
 
 use super::gzip;
 use super::reply::{Reply, full, text};
@@ -19,7 +19,7 @@ use std::io::Read;
 use tidepool_page::File;
 use tidepool_protocol::prom::media_type::MediaType;
 
-/// Allows scripts, styles and requests of this origin only, and no frame around the page.
+/// Allows only scripts, styles and requests of this origin, and forbids framing the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -31,7 +31,7 @@ pub enum PageEndpoint {
     Graph,
 }
 
-/// Lines of the table of endpoints besides `/`.
+/// Entries of the table of endpoints, in addition to `/`.
 pub const ROUTES: &[Route<PageEndpoint>] = &[
     route(GET, "/ui/{}", PageEndpoint::File, "files of the page for browsers"),
     route(
@@ -59,13 +59,13 @@ pub fn document(headers: &HeaderMap) -> Option<Reply> {
 /// `GET /ui/…`: a file referred to by the document.
 fn file(path: &str, headers: &HeaderMap) -> Reply {
     match tidepool_page::file(path.trim_start_matches('/')) {
-        // The document is served at `/` only, and must not be cached like its files.
+        // The document is served only at `/`, and must not be cached like other files.
         Some(file) if file.is_immutable() => file_reply(file, headers),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
-/// `GET /graph` and `GET /query`: redirects links to a query, as in alerts, to the page.
+/// `GET /graph` and `GET /query`: redirects links from alerts to the query page.
 fn graph(query: Option<&str>) -> Reply {
     // Relative, so that the redirect keeps the prefix of a proxy.
     let target = query.map_or("./#/query".to_owned(), |query| format!("./?{query}#/query"));
@@ -75,7 +75,7 @@ fn graph(query: Option<&str>) -> Reply {
     reply
 }
 
-/// Reason for a missing page, as a line below the list of endpoints.
+/// Returns why there is no page, as a line below the list of endpoints.
 pub fn why_missing() -> Option<String> {
     let reason = tidepool_page::why_missing()?;
     Some(format!(
@@ -89,7 +89,7 @@ fn file_reply(file: &File, headers: &HeaderMap) -> Reply {
     let takes_gzip = gzip::is_taken(headers.get_all(ACCEPT_ENCODING));
     let mut reply = match (is_known, takes_gzip) {
         (true, _) => text(StatusCode::NOT_MODIFIED, ""),
-        // Files are stored compressed, so the usual answer costs no work.
+        // Files are stored compressed, so the usual response needs no work.
         (false, true) => {
             full(StatusCode::OK, HeaderValue::from_static(file.content_type), file.gzip)
         }
@@ -97,7 +97,7 @@ fn file_reply(file: &File, headers: &HeaderMap) -> Reply {
     };
     let caching =
         if file.is_immutable() { "public, max-age=31536000, immutable" } else { "no-cache" };
-    // `/` also depends on `Accept`, since other clients get the list of endpoints.
+    // `/` also depends on `Accept`: clients other than browsers get the list of endpoints.
     let varies = if file.is_immutable() { "Accept-Encoding" } else { "Accept, Accept-Encoding" };
     let headers = reply.headers_mut();
     if is_known {
@@ -129,14 +129,14 @@ fn plain(file: &File) -> Reply {
     }
 }
 
-/// Returns whether a list of entity tags has a tag (RFC 9110, section 13.1.2, weak comparison).
+/// Returns whether a list of entity tags contains `etag` (RFC 9110, 13.1.2, weak comparison).
 fn has_tag(tags: &HeaderValue, etag: &str) -> bool {
     let Ok(tags) = tags.to_str() else { return false };
     let mut tags = tags.split(',').map(str::trim);
     tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 
-/// Returns whether a client names HTML in `Accept`: browsers do, agents and curl do not.
+/// Returns whether a client names HTML in `Accept`, as browsers do but agents and curl do not.
 fn asks_for_html(headers: &HeaderMap) -> bool {
     let lists = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).filter_map(|item| MediaType::parse(item.trim())).any(

@@ -1,4 +1,4 @@
-//! The response to a query as it arrives: the engine's bytes, with their beginning and end.
+//! Streams the response to a query: the bytes from the engine, with a beginning and an end.
 
 use super::stats::Stats;
 use crate::http::api::pages::{Page, Progress, Rows};
@@ -13,9 +13,9 @@ use tokio::sync::mpsc::Receiver;
 pub struct Answer {
     pub parts: Receiver<Result<QueryPart, StoreError>>,
     pub format: ResultFormat,
-    /// Measurement of the cost to report, if requested.
+    /// Measures the cost of the query, if the request asks for it.
     pub stats: Option<Stats>,
-    /// Warning about the request itself.
+    /// A warning that concerns the request itself.
     pub warning: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Rows for Answer {
         let page = page.more_of_row();
         Poll::Ready(match ready!(self.parts.poll_recv(context)) {
             Some(Ok(QueryPart::Begin { kind, text })) => {
-                // JSON needs no beginning: the engine's bytes have the type of the result.
+                // JSON needs no beginning: the engine's bytes contain the type of the result.
                 if self.format == ResultFormat::Protobuf {
                     page.extend_from_slice(&query::begin(type_of(kind), text));
                 }
@@ -43,14 +43,14 @@ impl Rows for Answer {
                 Ok(Progress::END)
             }
             Some(Err(error)) => Err(error),
-            // The query gave up, because of a slow client or because the store is stopping.
+            // The query was ended because the client is slow or the store is stopping.
             None => Err(StoreError::Stopped),
         })
     }
 }
 
 impl Answer {
-    /// Ends `data` and adds warnings and infos.
+    /// Ends `data`, and adds warnings and infos.
     fn put_end(&mut self, bytes: &mut Vec<u8>, mut end: QueryEnd) {
         let annotations = std::mem::take(&mut end.annotations);
         let (warnings, infos): (Vec<_>, Vec<_>) =

@@ -1,7 +1,7 @@
 //! PromQL: `/api/v1/query`, `query_range`, `format_query` and `parse_query`.
 //!
-//! The engine writes the response as it evaluates, so memory here does not grow with it. Source:
-//! `web/api/v1/api.go` in prometheus/prometheus.
+//! The engine writes the response during evaluation, so memory use here does not grow with it.
+//! Source: `web/api/v1/api.go` in prometheus/prometheus.
 
 mod answer;
 mod negotiation;
@@ -25,7 +25,7 @@ use stats::Stats;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{QueryTimes, ResultFormat};
 
-/// Maximum number of points of a series in a range query, as upstream.
+/// Maximum number of points per series in a range query, as in upstream.
 const POINTS_MAX: i64 = 11_000;
 
 pub async fn instant(
@@ -77,7 +77,7 @@ pub async fn parse(context: &Context, parameters: &Parameters) -> Result<Reply, 
     Ok(success_of_json(&tree))
 }
 
-/// Attributes an error of the expression to the parameter `query`.
+/// Reports an error in the expression as an error of the parameter `query`.
 pub fn of_query(error: StoreError) -> ApiError {
     match error {
         StoreError::Expression(text) => ApiError::parameter("query", text),
@@ -119,7 +119,7 @@ async fn answer(
     };
     let answer = Answer { parts, format, stats, warning };
     let mut reply = stream(shape, answer).await.map_err(of_query)?;
-    // A cache must not give a message to a client of JSON.
+    // Keeps caches from returning a protobuf response to a client that expects JSON.
     reply.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
     Ok(reply)
 }

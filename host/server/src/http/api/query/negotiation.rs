@@ -8,7 +8,7 @@ use tidepool_runtime::ResultFormat;
 /// Media types that JSON satisfies.
 const JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
 
-/// Returns the format with the highest weight, the first among equals; JSON by default.
+/// Returns the format with the highest weight. With equal weights the first wins; default JSON.
 pub fn preferred(accepted: GetAll<'_, HeaderValue>) -> ResultFormat {
     let lists = accepted.iter().filter_map(|value| value.to_str().ok());
     let mut best = (0.0, ResultFormat::Json);

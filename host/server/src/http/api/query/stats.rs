@@ -7,11 +7,11 @@ use tidepool_protocol::prom::query::QueryStats;
 use tidepool_query::{QueryEnd, QueryTimings};
 use tidepool_runtime::QueryTimes;
 
-/// Values of `stats` that upstream documents. Others act like `true` and add a warning.
+/// Values of `stats` that upstream documents. Other values act like `true` and add a warning.
 const TRUE: &str = "true";
 const ALL: &str = "all";
 
-/// Cost of a query, measured from its request.
+/// Cost of a query. Times count from the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     times: QueryTimes,
@@ -19,7 +19,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Begins the measurement of a query.
+    /// Starts the measurement of a query.
     pub fn new(times: QueryTimes) -> Stats {
         Stats { times, begun: Instant::now() }
     }
@@ -30,7 +30,7 @@ impl Stats {
         let QueryTimings { queue, preparation, evaluation } = *timings;
         let timings = json!({
             "evalTotalTime": (preparation + evaluation).as_secs_f64(),
-            // Series are sorted during the evaluation.
+            // Zero, because series are sorted during the evaluation.
             "resultSortTime": 0,
             "queryPreparationTime": preparation.as_secs_f64(),
             "innerEvalTime": evaluation.as_secs_f64(),
@@ -51,7 +51,7 @@ impl Stats {
         bytes.extend_from_slice(samples.as_bytes());
     }
 
-    /// Converts the cost to a message.
+    /// Converts the cost to a protobuf message.
     pub fn message(&self, end: &QueryEnd) -> QueryStats {
         let QueryTimings { queue, preparation, evaluation } = end.timings;
         QueryStats {
@@ -71,7 +71,7 @@ impl Stats {
         self.begun.elapsed()
     }
 
-    /// Writes pairs of time and count.
+    /// Writes an array of pairs: the time of a step, and its count.
     fn put_steps(&self, bytes: &mut Vec<u8>, counts: &[u64]) {
         let (start_ms, step_ms) = match self.times {
             QueryTimes::Instant(time_ms) => (time_ms, 0),
@@ -92,7 +92,7 @@ pub fn is_per_step(value: &str) -> bool {
     value == ALL
 }
 
-/// Warning about an undocumented value, with upstream's text.
+/// Returns a warning about an undocumented value, with upstream's text.
 pub fn warning(value: &str) -> Option<String> {
     match value {
         "" | TRUE | ALL => None,

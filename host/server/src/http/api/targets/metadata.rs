@@ -1,4 +1,4 @@
-//! `GET /api/v1/targets/metadata`: metadata that targets expose.
+//! `GET /api/v1/targets/metadata`: metadata of metric families, as exposed by scrape targets.
 
 use super::put_json;
 use crate::http::api::envelope::ApiError;
@@ -20,7 +20,7 @@ use tidepool_store::StoreError;
 /// Maximum number of entries; a warning is added if there are more.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Returns the entries of each target whose labels match, as upstream.
+/// Returns the entries of each target whose labels match, as upstream does.
 pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let limit = parameters.number("limit")?.and_then(|limit| usize::try_from(limit).ok());
     let all = context.scraping.targets(None).into_values();
@@ -36,11 +36,11 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     Ok(stream(Shape::List, rows).await?)
 }
 
-/// The response, written entry by entry: 100,000 entries take about 30 MB.
+/// Writes the response entry by entry, because 100,000 entries need about 30 MB.
 struct MetadataRows {
     targets: IntoIter<Arc<Target>>,
     conditions: Vec<Condition>,
-    /// Name of a family; empty for all.
+    /// Name of a metric family; empty for all families.
     metric: String,
     limit: usize,
     entries: usize,
@@ -54,9 +54,9 @@ struct MetadataRows {
 const TARGETS_STEP: usize = 100;
 
 impl MetadataRows {
-    /// Moves to the next matching target within a step. Returns whether there may be more.
+    /// Moves to the next match among `TARGETS_STEP` targets. Returns whether there may be more.
     fn next_target(&mut self) -> bool {
-        // Upstream checks its limit between targets only.
+        // As in upstream, the limit is checked between targets only.
         if self.entries >= self.limit {
             return false;
         }
@@ -83,7 +83,7 @@ impl Rows for MetadataRows {
             if !self.next_target() {
                 return Poll::Ready(Ok(Progress::END));
             }
-            // Yields to other tasks while nothing matches.
+            // Yields to other tasks after a step without a match.
             context.waker().wake_by_ref();
             return Poll::Pending;
         };

@@ -34,7 +34,7 @@ pub async fn targets(context: &Context, parameters: &Parameters) -> Result<Reply
         "active" => (true, false),
         "dropped" => (false, true),
         "" | "any" => (true, true),
-        // As upstream, an unknown state selects nothing.
+        // As in upstream, an unknown state selects nothing.
         _ => (false, false),
     };
     let asked = Asked {
@@ -45,7 +45,7 @@ pub async fn targets(context: &Context, parameters: &Parameters) -> Result<Reply
         window: Window::of(parameters)?,
     };
     let scraping = context.scraping.clone();
-    // Copying 100,000 targets would hold the network thread.
+    // Copying 100,000 targets would block the network thread.
     let rows = aside::run(move || TargetRows::of(scraping.targets(None), asked)).await?;
     Ok(stream(Shape::Fields, rows).await?)
 }
@@ -55,19 +55,19 @@ struct Asked {
     pool: Option<String>,
     has_active: bool,
     has_dropped: bool,
-    /// Name of a health; empty for any.
+    /// Name of a health state; empty for any.
     health: String,
     window: Option<Window>,
 }
 
-/// An active target with its state at one moment.
+/// An active target, with its state when the request was answered.
 struct Active {
     pool: Arc<str>,
     target: Arc<Target>,
     state: State,
 }
 
-/// The response, written target by target: 100,000 targets take about 100 MB.
+/// Writes the response target by target, because 100,000 targets need about 100 MB.
 struct TargetRows {
     active: IntoIter<Active>,
     dropped: IntoIter<(Arc<str>, Labels)>,
@@ -87,7 +87,7 @@ enum Part {
 impl TargetRows {
     fn of(all: BTreeMap<String, Listed>, asked: Asked) -> TargetRows {
         let Asked { pool, has_active, has_dropped, health, mut window } = asked;
-        // Upstream counts all jobs, whichever is requested.
+        // As in upstream, all jobs are counted, even if one is requested.
         let counts = all.iter().map(|(pool, listed)| (pool.clone(), json!(listed.dropped_total)));
         let counts = has_dropped.then(|| counts.collect());
         let (mut active, mut dropped) = (Vec::new(), Vec::new());
@@ -100,7 +100,7 @@ impl TargetRows {
                 let targets = listed.active.iter().cloned();
                 active.extend(targets.map(|target| Active::of(&pool, target)));
             }
-            // Dropped targets have no health to match.
+            // Dropped targets have no health that could match.
             if has_dropped && health.is_empty() {
                 let labels = listed.dropped.iter().cloned();
                 dropped.extend(labels.map(|labels| (Arc::clone(&pool), labels)));
@@ -108,7 +108,7 @@ impl TargetRows {
         }
         active.retain(|target| health.is_empty() || target.state.health.name() == health);
         if let Some(window) = &mut window {
-            // Failing targets come first; the stable sort keeps the order otherwise.
+            // Failing targets are first; the sort is stable and keeps the order otherwise.
             active.sort_by_key(|target| target.state.health != Health::Down);
             active.retain(|target| window.takes(&target.searched()));
             dropped.retain(|(pool, labels)| window.takes(&searched(pool, "", labels, "")));
@@ -213,7 +213,7 @@ impl Active {
     }
 }
 
-/// Text of a target that `search` matches.
+/// Returns the text in which the words of `search` are looked up.
 fn searched<'a>(
     pool: &str,
     url: &str,

@@ -10,7 +10,7 @@ use std::slice;
 use tidepool_relabel::{Action, Rule, RuleSpec, relabel};
 use tidepool_scrape::target::LabelMap;
 
-/// Returns the labels after each rule; empty from the rule that drops them.
+/// Returns the labels after each rule. They are empty from the rule on that drops the target.
 pub fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let (pool, labels) = (parameters.required("scrapePool")?, parameters.required("labels")?);
     let mut labels: LabelMap = serde_json::from_str(labels)
@@ -31,20 +31,20 @@ pub fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiEr
     Ok(success(json!({ "steps": steps })))
 }
 
-/// Applies a rule and returns whether it keeps the set. Only filters drop an empty set here.
+/// Applies a rule; returns whether the labels are kept. Only filter rules drop an empty set here.
 fn apply(rule: &mut Rule, spec: &RuleSpec, labels: &mut LabelMap) -> bool {
     use Action::{Drop, DropEqual, Keep, KeepEqual};
     let decides = matches!(spec.action, Keep | Drop | KeepEqual | DropEqual);
     let rule = slice::from_mut(rule);
     if decides && labels.is_empty() {
-        // `relabel` drops empty sets, so a label that the rule does not read is added.
+        // `relabel` drops empty sets, so a label is added that the rule does not read.
         let other = format!("{}{}_", spec.source_labels.concat(), spec.target_label);
         return relabel(rule, &mut LabelMap::from([(other, "x".to_owned())]));
     }
     relabel(rule, labels) || !decides
 }
 
-/// Converts a rule to upstream's JSON, which omits all empty fields but two.
+/// Converts a rule to upstream's JSON, in which most empty fields are omitted.
 fn rule_of(spec: &RuleSpec) -> Value {
     let mut rule = json!({
         "separator": spec.separator,
