@@ -1,4 +1,4 @@
-//! The engine's error, which the errors of all rooms widen into.
+//! The error type of the engine, into which the narrower error types of the modules convert.
 
 use crate::block::BlockError;
 use crate::chunk::ChunkError;
@@ -51,7 +51,7 @@ pub enum Error {
         /// The bound, in the unit of the limit.
         max: u64,
     },
-    /// Memory is short; a cut will free some.
+    /// The head is short of memory; the next cut of a block will free some.
     #[error("memory is short ({max} bytes for the head); a block is being cut to free some")]
     ShortOfMemory {
         /// Bytes of memory that the head may use.
@@ -60,10 +60,10 @@ pub enum Error {
     /// Open reads need data that the call would drop.
     #[error("reads are still open; try again when they have ended")]
     Busy,
-    /// Series were dropped from the head while an open count still needed them.
+    /// Series were dropped from the head while a cardinality count still needed them.
     #[error("series of the head were dropped while they were counted; ask again")]
     SeriesDropped,
-    /// A truncation of the head whose samples are not certain to be in a block.
+    /// A truncation was refused, because the samples are not known to be in a block.
     #[error(
         "no cut is planned that ends before {before_ms} ms (was the head restarted meanwhile?): \
          the head keeps its samples for the next cut"
@@ -80,7 +80,7 @@ pub enum Error {
     Remote(#[from] RemoteError),
 }
 
-/// Error that the head's instance returned. Shared ones, such as [`Error::Busy`], stay unwrapped.
+/// Error that the head's instance returned. Errors such as [`Error::Busy`] need no wrapping.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The role of the head's instance does not include the call.
@@ -133,7 +133,7 @@ pub enum HeadLost {
 }
 
 impl From<NotNow> for Error {
-    // Only work within a bound is put off, so the callers that convert never see this value.
+    // Only calls with a bound on their work return `NotNow`, and callers that convert set no bound.
     fn from(_: NotNow) -> Error {
         Error::Busy
     }

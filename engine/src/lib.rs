@@ -14,8 +14,8 @@
 //! # Used directly
 //!
 //! A Rust program may link the engine instead of running the component: [`engine::Engine`] is the
-//! same store, and [`storage`] has the two traits to implement (in memory in this example). There
-//! is no sandbox then, and an engine cannot leave its thread.
+//! same store, and [`storage`] has the two traits to implement (in memory in this example). The
+//! engine then runs without a sandbox, and an `Engine` cannot be sent to another thread.
 //!
 //! ```
 //! use std::rc::Rc;
@@ -29,18 +29,18 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (wal, blocks) = (MemoryWal::default(), Rc::new(MemoryBlocks::default()));
 //! let storage = Storage { wal: Box::new(wal), blocks, head: None };
-//! // The seed keeps crafted labels from slowing the series table: a program takes a random one.
+//! // A random seed of the label hashes keeps crafted labels from slowing down the series table.
 //! let mut store = Engine::open(Role::All, HeadOptions::new(7), storage)?;
 //! while !store.replay(1 << 20)?.done {}
 //!
-//! // Series once, then rows; the clock is a parameter.
+//! // A series is looked up once; its rows then name its number. The time now is a parameter.
 //! let now_ms = 1_700_000_000_000;
 //! let up = store.series_ref(&Labels::from_pairs([("__name__", "up"), ("job", "api")])?)?;
 //! let rows = (0..4).map(|step| Sample { timestamp_ms: now_ms + 15_000 * step, value: 1.0 });
 //! let outcome = store.append(rows.map(|sample| (up, sample)), now_ms)?;
 //! assert_eq!(outcome.samples_written, 4);
 //!
-//! // Series with their chunks, which reach past the range; about a mebibyte of them at a time.
+//! // Chunks are returned whole, so they may reach past the range. A page has about a mebibyte.
 //! let api = MatcherSpec { name: "job".into(), op: MatchOp::Equal, value: "api".into() };
 //! let range = TimeRange { start_ms: now_ms, end_ms: now_ms + 30_000 };
 //! let mut cursor = store.select(&Selection {
@@ -60,9 +60,9 @@
 //! }
 //! assert_eq!(times_ms.len(), 4);
 //! assert!(cursor.next(1 << 20)?.is_empty());
-//! drop(cursor); // While it is open, the head truncates nothing.
+//! drop(cursor); // An open cursor keeps the head from truncating.
 //!
-//! // Blocks, merges and retention: a slice at a time, now and then.
+//! // Each call does a bounded slice of cutting blocks, merging them and retention.
 //! let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
 //! while !store.compact(now_ms, room)?.done {}
 //! # Ok(())

@@ -7,8 +7,9 @@
 //!               45 %           55 %           65 %            80 %
 //! ```
 //!
-//! The last part is room for requests in progress, and for tables that double. WebAssembly's memory
-//! never shrinks, so the memory in use counts, not the memory taken from the machine.
+//! The last 20 % are for requests in progress, and for tables that double when they grow. Columns
+//! are log records that hold samples by columns. The thresholds apply to the memory in use, not to
+//! the memory taken from the machine, because WebAssembly's memory never shrinks.
 
 /// Caches are dropped beyond this share of the memory.
 const CACHES_PERCENT: u64 = 45;
@@ -21,10 +22,10 @@ const WRITES_PERCENT: u64 = 80;
 /// Growth over the memory left by the last cut that makes another cut due.
 const CUT_AGAIN_PERCENT: u64 = 10;
 
-/// A bound on memory, and the way to see how much is in use.
+/// A bound on memory, and a function that measures the memory in use.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryBudget {
-    /// Bytes that may be in use; 0 is no limit.
+    /// Limit of the bytes in use; 0 means no limit.
     pub bytes_max: u64,
     /// Returns the bytes in use.
     pub used_bytes: fn() -> u64,
@@ -39,14 +40,14 @@ impl MemoryBudget {
         self.is_beyond(CACHES_PERCENT)
     }
 
-    /// Returns whether a cut should free memory; the argument is the use after the last cut.
+    /// Returns whether a cut should free memory; the argument is the memory after the last cut.
     pub fn cut_is_due(&self, left_by_last_cut_bytes: u64) -> bool {
-        // Memory that a cut could not free must not make the next one due at once.
+        // Memory that a cut could not free must not make the next cut due at once.
         let again_bytes = left_by_last_cut_bytes.saturating_add(self.part(CUT_AGAIN_PERCENT));
         self.is_beyond(CUT_PERCENT) && (self.used_bytes)() > again_bytes
     }
 
-    /// Returns whether floats go to the log without columns, which need memory for each series.
+    /// Returns whether floats are logged without columns, which need memory for each series.
     pub fn columns_go(&self) -> bool {
         self.is_beyond(CUT_PERCENT)
     }
@@ -73,7 +74,7 @@ impl MemoryBudget {
     }
 
     fn part(&self, percent: u64) -> u64 {
-        // Divided first, so that no limit overflows; the result is too small by 100 bytes at most.
+        // Dividing first avoids overflow; the result is too small by 100 bytes at most.
         self.bytes_max / 100 * percent
     }
 }

@@ -1,15 +1,15 @@
 //! Blocks made of samples of any age, in any order: an import.
 //!
 //! ```text
-//! pass 1  [w0][w1][w2]✗✗✗        samples gather by window; beyond the memory the newest windows
-//! pass 2              [w3][w4]✗   are dropped, and the input is read again for them
+//! pass 1  [w0][w1][w2]✗✗✗        samples are kept by window; if memory is short, the newest
+//! pass 2              [w3][w4]✗   windows are dropped, and the input is read again for them
 //! pass 3                      [w5]
 //! ```
 //!
 //! A window is the time range of one block, aligned as a head's blocks are. A window too large for
 //! the memory becomes several blocks, which overlap in time until compaction merges them. Of
-//! several samples of one series and time the last counts, within a block and across blocks: each
-//! block is newer than the one before.
+//! several samples of one series at one time, the last is kept, even if they are in several blocks,
+//! because each block is newer than the block before.
 
 mod window;
 
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use window::Window;
 
-/// Memory per series of the table of series, besides its labels, in bytes.
+/// Memory of the series table for each series, besides its labels, in bytes.
 const SERIES_BYTES: usize = 48;
 
 /// Settings of an import: block duration and limits.
@@ -54,7 +54,7 @@ pub struct WrittenBlock {
 pub struct AppendStep {
     /// The block that was written because memory was short, if any.
     pub block: Option<WrittenBlock>,
-    /// Whether all series numbers are void from now on.
+    /// Whether all series numbers are invalid from now on.
     pub series_dropped: bool,
 }
 
@@ -76,13 +76,13 @@ pub struct Backfill {
     series: Vec<Labels>,
     by_hash: HashTable<u32>,
     series_bytes: usize,
-    /// By start of their time range.
+    /// Windows by the start of their time range.
     windows: BTreeMap<i64, Window>,
-    /// Start of the samples that no earlier pass has written.
+    /// Earlier passes have written all samples before this time.
     from_ms: i64,
     /// Start of the windows that this pass dropped; `None` if it dropped none.
     until_ms: Option<i64>,
-    /// Time of the last block; each block gets a later one, so that it counts as newer.
+    /// Time in the last block's ULID; each block gets a later time, so that it counts as newer.
     last_block_ms: i64,
 }
 
@@ -105,7 +105,7 @@ impl Backfill {
         })
     }
 
-    /// Returns the number of a series, which it gets on first use.
+    /// Returns the number of a series; the first call assigns it.
     pub fn series(&mut self, labels: &Labels) -> u32 {
         let Backfill { series, by_hash, options, .. } = self;
         let seed = options.hash_seed;
@@ -123,7 +123,7 @@ impl Backfill {
         number
     }
 
-    /// Appends samples, or none if one has an unknown series. Skips samples of other passes.
+    /// Appends samples, or none if a series is unknown. Skips samples that other passes write.
     pub fn append(
         &mut self,
         rows: impl Iterator<Item = (u32, Sample)> + Clone,
@@ -154,7 +154,7 @@ impl Backfill {
                 self.until_ms = self.windows.pop_last().map(|(start_ms, _)| start_ms);
                 continue;
             }
-            // Labels count as well, so they are freed together with the last window.
+            // Labels count towards the limit too, so they are freed with the last window.
             step.block = self.write_first(now_ms)?;
             self.drop_series();
             step.series_dropped = true;
@@ -191,7 +191,7 @@ impl Backfill {
         now_ms: i64,
     ) -> std::result::Result<Option<WrittenBlock>, BlockError> {
         let Some((_, window)) = self.windows.pop_first() else { return Ok(None) };
-        // Blocks of one window must keep the order of the input, also within one millisecond.
+        // Blocks must be in the order of the input, even within one millisecond: newer blocks win.
         self.last_block_ms = now_ms.max(self.last_block_ms.saturating_add(1));
         let seed = self.options.hash_seed;
         let meta = window.write(&self.series, &*self.blocks, self.last_block_ms, seed)?;

@@ -19,14 +19,14 @@ pub struct Window {
     bytes: usize,
 }
 
-/// Samples of one series: in-order ones are packed at once, the others when the block is written.
+/// Samples of one series: in-order samples are encoded at once, others when the block is written.
 #[derive(Default)]
 struct Samples {
     full: Vec<Chunk>,
     open: Option<XorAppender>,
-    /// Newest time, with the value that counts at that time so far.
+    /// Newest sample, with the last value that the input has for its time.
     newest: Option<Sample>,
-    /// In the order of the input.
+    /// Samples that are not newer, in the order of the input.
     out_of_order: Vec<Sample>,
 }
 
@@ -45,7 +45,7 @@ impl Window {
         if let Some(newest) = &mut samples.newest
             && sample.timestamp_ms <= newest.timestamp_ms
         {
-            // Repeated lines change nothing and cost nothing.
+            // A repeated sample changes nothing and needs no memory.
             if *newest != sample {
                 *bytes += size_of::<Sample>();
                 samples.out_of_order.push(sample);
@@ -94,7 +94,7 @@ impl Window {
             }
             builder.add_series(labels, &chunks)?;
         }
-        // The range is tight: samples newer than the newest block's end count as not yet in blocks.
+        // The range ends with the last sample, because a head takes newer samples for not yet cut.
         builder.finish(BlockMetaParams {
             min_time_ms: range.start_ms,
             max_time_ms: range.end_ms.saturating_add(1),
@@ -105,7 +105,7 @@ impl Window {
 }
 
 impl Samples {
-    /// Returns all samples in time order as chunks; of several at one time, the last of the input.
+    /// Returns all samples in time order as chunks; of several at one time, only the input's last.
     fn into_chunks(self) -> Result<Vec<Chunk>, ChunkError> {
         let Samples { mut full, open, out_of_order, .. } = self;
         full.extend(open.and_then(|open| open.to_chunk()));
@@ -119,7 +119,7 @@ impl Samples {
             }
         }
         all.extend(out_of_order);
-        // The sort is stable, so the last of several of one time is the one that came last.
+        // The sort is stable, so samples of one time stay in the order of the input.
         sort::sort_by_key(&mut all, |sample| sample.timestamp_ms);
         let mut kept: Vec<Sample> = Vec::with_capacity(all.len());
         for sample in all {

@@ -6,8 +6,8 @@
 //! └────────────┴───┴───────┘ └─────────────┴─────────────┴──────┴───────┘
 //! ```
 //!
-//! `len` counts `data` alone; the checksum (big-endian, Castagnoli) covers encoding and data.
-//! Source: upstream's `tsdb/docs/format/chunks.md`.
+//! `len` is the length of `data`; the checksum (big-endian, Castagnoli) covers encoding and data.
+//! Source: Prometheus' `tsdb/docs/format/chunks.md`.
 
 use super::BlockError;
 use crate::chunk::{Chunk, ChunkError, Encoding};
@@ -26,10 +26,10 @@ pub const CHUNK_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Largest chunk data, in bytes, that is written, or accepted when read.
 pub use tidepool_remote_write::CHUNK_BYTES_MAX;
 
-/// Bytes that are read ahead of chunks, over all files of a block.
+/// Largest read-ahead of chunks over all files of a block, in bytes.
 const AHEAD_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes that are read ahead of one file at least, however many files there are.
+/// Least read-ahead of one file in bytes, however many files the block has.
 const AHEAD_BYTES_MIN: usize = 8 * 1024;
 
 pub(crate) const MAGIC: u32 = 0x85bd_40dd;
@@ -38,7 +38,7 @@ pub(crate) const VERSION: u8 = 1;
 /// Magic number, version and three bytes of padding.
 pub(crate) const HEADER_BYTES: u64 = 8;
 
-/// Longest encoding of a chunk's length, the encoding's number, and the checksum.
+/// Bytes of a chunk besides its data, at most: its length, encoding and checksum.
 const CHUNK_OVERHEAD_BYTES_MAX: u64 = 5 + 1 + 4;
 
 /// Returns the name of a chunk file in its block; `number` counts from 0, the name from 1.
@@ -53,8 +53,7 @@ pub(super) struct ChunkFileWriter {
 }
 
 impl ChunkFileWriter {
-    /// Begins the file of this number; `file_bytes_max` is [`CHUNK_FILE_BYTES_MAX`] except in
-    /// tests.
+    /// Begins the file of this number; only tests change [`CHUNK_FILE_BYTES_MAX`].
     pub(super) fn new(number: u32, file_bytes_max: u64) -> ChunkFileWriter {
         ChunkFileWriter { sink: begin_file(number), number, file_bytes_max }
     }
@@ -85,7 +84,7 @@ impl ChunkFileWriter {
         Ok(chunk_ref)
     }
 
-    /// Writes the last file. A block has at least one; an empty one is not written behind others.
+    /// Writes the last file; an empty file is written only if the block has no other.
     pub(super) fn finish(mut self, out: &mut dyn BlockWriter) -> StorageResult<()> {
         match self.number == 0 || self.sink.position() > HEADER_BYTES {
             true => self.sink.flush(out),
@@ -107,7 +106,7 @@ const FILE_BYTES: usize = 100;
 pub(super) struct ChunkFileReader {
     block: Box<str>,
     files: Vec<NamedFile>,
-    /// By file number. The chunks of a merged series lie in several files, each read front to back.
+    /// Read-ahead by file number, because the chunks of a merged series are in several files.
     windows: RefCell<Vec<Option<ReadAhead>>>,
 }
 
@@ -152,13 +151,13 @@ impl ChunkFileReader {
         self.files.len()
     }
 
-    /// Returns a file by its number; a damaged index may name one that does not exist.
+    /// Returns a file by its number; a damaged index may name a file that does not exist.
     fn file(&self, number: u32) -> Result<&NamedFile, BlockError> {
         let missing = || StorageError::NotFound { what: self.full_name(number) };
         Ok(self.files.get(number as usize).ok_or_else(missing)?)
     }
 
-    /// Checks, without reading the chunk, that the place that an index gives for it lies in a file.
+    /// Checks that a chunk's position lies in a file, without reading the chunk.
     pub(super) fn check_place(&self, meta: &ChunkMeta) -> Result<(), BlockError> {
         let (file, offset) =
             (self.file(meta.chunk_ref.file())?, u64::from(meta.chunk_ref.offset()));
@@ -198,7 +197,7 @@ impl ChunkFileReader {
         let extent =
             chunk_extent(window.at_least(offset, CHUNK_HEAD_BYTES_MAX)?).map_err(damage)?;
         window.at_least(offset, extent.end)?;
-        // Storage that checks chunks as it reads them saves a second checksum here.
+        // Some storage checks chunks as it reads them, which saves a second checksum here.
         let is_checked = window.is_checked(offset, extent.end);
         let bytes = window.get(offset, extent.end)?.and_then(|bytes| bytes.get(extent));
         let content = bytes.ok_or_else(|| damage(BadChunk::CutShort))?;

@@ -95,7 +95,7 @@ pub enum BlockError {
 }
 
 impl BlockError {
-    /// Returns the storage failure, if that is the cause: a file that is missing, or unreadable.
+    /// Returns the storage failure that is the cause, if any: a file is missing or unreadable.
     pub fn storage(&self) -> Option<&StorageError> {
         match self {
             BlockError::Storage(error) | BlockError::Index(IndexError::Storage(error)) => {

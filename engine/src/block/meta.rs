@@ -1,4 +1,4 @@
-//! `meta.json`: the properties of a block. Keys, their order and the indentation are upstream's.
+//! `meta.json`: the properties of a block. Keys, their order and the indentation are Prometheus'.
 //!
 //! Unknown keys (other tools add theirs) are ignored when decoding and not kept.
 
@@ -34,7 +34,7 @@ pub struct BlockMeta {
     /// End of the time range in milliseconds, exclusive.
     #[serde(rename = "maxTime")]
     pub max_time_ms: i64,
-    /// Counts of its samples, series and chunks.
+    /// Counts of the block's samples, series and chunks.
     #[serde(default)]
     pub stats: BlockStats,
     /// Level, sources and parents of the block.
@@ -73,13 +73,13 @@ pub struct BlockStats {
 pub struct CompactionMeta {
     /// 1 for a block cut from a head; each compaction adds one.
     pub level: u32,
-    /// ULIDs of all blocks cut from a head that went into this one.
+    /// ULIDs of all blocks cut from a head that this block was made of.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub sources: Vec<String>,
     /// Whether the block holds no sample and is to be deleted.
     #[serde(skip_serializing_if = "is_false")]
     pub deletable: bool,
-    /// Blocks that were compacted into this one.
+    /// Blocks from which a compaction made this block.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub parents: Vec<BlockDesc>,
     /// Whether a compaction of the block failed.
@@ -108,8 +108,8 @@ pub fn read_meta(blocks: &dyn Blocks, block: &str) -> Result<BlockMeta, BlockErr
     BlockMeta::decode(block, &read_json(blocks, block)?)
 }
 
-/// Returns a block's `meta.json` with a new count of tombstones, and a note whether the log has
-/// these deletions too. All other content stays, also keys that other tools added.
+/// Returns a block's `meta.json` with a new count of tombstones, and a note whether the log has the
+/// same deletions. All other content is kept, also keys that other tools added.
 pub fn meta_with_tombstones(
     blocks: &dyn Blocks,
     block: &str,
@@ -120,13 +120,13 @@ pub fn meta_with_tombstones(
     let mut meta = read_object(blocks, block)?;
     let stats = meta.entry("stats").or_insert_with(|| Map::new().into());
     if let Some(stats) = stats.as_object_mut() {
-        // Upstream omits a count of zero.
+        // Prometheus omits a count of zero.
         match tombstones.count() {
             0 => stats.remove("numTombstones"),
             count => stats.insert("numTombstones".to_owned(), count.into()),
         };
     }
-    // A stale note must not stay: it would vouch for deletions that the log does not have.
+    // An old note is removed, since it would claim deletions that the log does not have.
     match are_in_log {
         true => meta.insert(OWN_KEY.to_owned(), json!({ IN_LOG_KEY: tombstones.checksum() })),
         false => meta.remove(OWN_KEY),
@@ -134,8 +134,8 @@ pub fn meta_with_tombstones(
     to_json(&meta).map_err(|source| BlockError::Meta { block: block.to_owned(), source })
 }
 
-/// Returns whether `meta.json` says that the log has these deletions too. The note is a checksum:
-/// upstream drops unknown keys when it deletes, and other tombstones have another checksum.
+/// Returns whether `meta.json` notes that the log has the same deletions. The note is the checksum
+/// of these tombstones; Prometheus drops it, as any unknown key, when it deletes.
 pub fn are_deletions_in_log(
     blocks: &dyn Blocks,
     block: &str,
@@ -161,7 +161,7 @@ fn read_json(blocks: &dyn Blocks, block: &str) -> Result<Vec<u8>, BlockError> {
 
 fn to_json(content: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut json = Vec::new();
-    // Upstream indents by one tab per level.
+    // Prometheus indents by one tab per level.
     let tabs = serde_json::ser::PrettyFormatter::with_indent(b"\t");
     content.serialize(&mut serde_json::Serializer::with_formatter(&mut json, tabs))?;
     Ok(json)
@@ -186,7 +186,7 @@ impl BlockMeta {
     pub fn decode(block: &str, json: &[u8]) -> Result<BlockMeta, BlockError> {
         let to_error = |source| BlockError::Meta { block: block.to_owned(), source };
         let meta: BlockMeta = serde_json::from_slice(json).map_err(to_error)?;
-        // As upstream, which reads no other version either.
+        // Prometheus reads no other version either.
         if meta.version == VERSION {
             return Ok(meta);
         }
@@ -194,13 +194,13 @@ impl BlockMeta {
         Err(BlockError::UnsupportedVersion { block, file, version: meta.version })
     }
 
-    /// Encodes the file's content, byte for byte as upstream writes it.
+    /// Encodes the file's content, byte for byte as Prometheus writes it.
     pub fn encode(&self) -> Result<Vec<u8>, BlockError> {
         to_json(self).map_err(|source| BlockError::Meta { block: self.ulid.clone(), source })
     }
 
-    /// Returns the ULID of the newest source block, so being compacted makes no block newer. Of two
-    /// blocks with a sample of one series and time, the one with the larger ULID here counts.
+    /// Returns the ULID of the newest source block, so compaction makes no block newer. If two
+    /// blocks have samples of one series at the same time, the block with the larger result wins.
     pub fn newest_source(&self) -> &str {
         self.compaction.sources.iter().max().map_or(&self.ulid, String::as_str)
     }

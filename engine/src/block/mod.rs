@@ -1,4 +1,4 @@
-//! Blocks: immutable directories of series over a time range, in upstream's format.
+//! Blocks: immutable directories of series over a time range, in Prometheus' format.
 //!
 //! ```text
 //! 01M7YFGMMBDYF668YRHWQK6XAK/
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `engine/docs/format/block.md` gives every field. [`BlockBuilder`] writes a block in one pass,
-//! [`BlockReader`] reads one; the memory of both does not grow with the samples.
+//! [`BlockReader`] reads a block; their memory does not grow with the samples.
 
 mod chunk_file;
 mod error;

@@ -48,7 +48,7 @@ impl BlockReader {
         })
     }
 
-    /// Drops the bytes that were read ahead, when no read will continue the last one.
+    /// Drops the bytes that were read ahead; for use when the next read begins elsewhere.
     pub fn rest(&self) {
         self.index.rest();
         self.chunk_files.rest();
@@ -80,7 +80,7 @@ impl BlockReader {
         &self.index
     }
 
-    /// Returns the series that match all matchers, in label order; all series without a matcher.
+    /// Returns the series that match all matchers, in label order; no matcher selects all series.
     pub fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, BlockError> {
         Ok(self.index.select(matchers)?)
     }
@@ -90,8 +90,8 @@ impl BlockReader {
         Ok(self.index.series(series)?)
     }
 
-    /// Returns the labels of a series, and in `chunks`, in time order, those of its chunks that
-    /// reach into a range; `None` without such chunks. See [`IndexReader::series_in`].
+    /// Returns the labels of a series, and puts its chunks that overlap a range into `chunks`, in
+    /// time order; `None` without such chunks. See [`IndexReader::series_in`].
     pub fn series_in(
         &self,
         series: SeriesRef,
@@ -117,12 +117,12 @@ impl BlockReader {
         self.chunk_files.file_count()
     }
 
-    /// Checks that the place that the index gives for a chunk lies in a file, without reading it.
+    /// Checks that a chunk's position lies in a file, without reading the chunk.
     pub fn check_place(&self, meta: &ChunkMeta) -> Result<(), BlockError> {
         self.chunk_files.check_place(meta)
     }
 
-    /// Reads a chunk and checks its checksum. Chunks in the order of their series cost few reads.
+    /// Reads a chunk and checks its checksum. Reads in the order of the series are the fastest.
     pub fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         self.chunk_files.chunk(meta)
     }
@@ -130,13 +130,13 @@ impl BlockReader {
     /// Reads a chunk, and decodes every sample of it as a check.
     pub fn decodable_chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         let chunk = self.chunk(meta)?;
-        // Only decoding finds a chunk that was written wrong: its checksum matches.
+        // Only decoding finds a chunk that was written wrong, because its checksum matches.
         let decoded = values(&chunk).and_then(|mut all| all.try_for_each(|value| value.map(drop)));
         decoded.map_err(|source| self.chunk_files.undecodable(meta, source))?;
         Ok(chunk)
     }
 
-    /// Returns the block's name and that of one of its chunk files, counted from 0.
+    /// Returns the path of a chunk file, with the block's name; `number` counts from 0.
     pub fn chunk_file_name(&self, number: u32) -> String {
         self.chunk_files.full_name(number)
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Times are milliseconds, both ends inclusive. The checksum (big-endian, Castagnoli) covers the
-//! bytes between version and checksum, as upstream's code computes it; upstream's `tombstones.md`
+//! bytes between version and checksum, as Prometheus' code computes it; its `tombstones.md`
 //! also mentions an offset at the end, which does not exist.
 
 use super::BlockError;
@@ -88,7 +88,7 @@ impl Tombstones {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_be_bytes().to_vec();
         bytes.push(VERSION);
-        // Always by series and time, so that equal tombstones have equal checksums.
+        // Always sorted by series and time, so that equal tombstones have equal checksums.
         for (series, range) in self.iter() {
             put_uvarint(&mut bytes, u64::from(series.0));
             put_varint(&mut bytes, range.start_ms);
@@ -99,7 +99,7 @@ impl Tombstones {
         bytes
     }
 
-    /// Checksum of what [`Tombstones::encode`] gives, whoever wrote the file and in which order.
+    /// Checksum of the bytes of [`Tombstones::encode`], whoever wrote the file in whatever order.
     pub fn checksum(&self) -> u32 {
         self.encode().last_chunk().copied().map_or(0, u32::from_be_bytes)
     }
@@ -144,7 +144,7 @@ fn join_overlapping(ranges: &mut Vec<TimeRange>) {
     ranges.retain(|range| range.start_ms <= range.end_ms);
     sort::sort_by_key(ranges, |range| range.start_ms);
     ranges.dedup_by(|next, before| {
-        // A range may end at `i64::MAX`, as that of a deletion without an end does.
+        // A range may end at `i64::MAX`, as after a deletion without an end, so the sum saturates.
         let touches = next.start_ms <= before.end_ms.saturating_add(1);
         if touches {
             before.end_ms = before.end_ms.max(next.end_ms);

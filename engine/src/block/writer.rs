@@ -11,12 +11,12 @@ use crate::model::{Labels, TimeRange};
 use crate::storage::BlockWriter;
 use tidepool_model::sort;
 
-/// Chunk files that a block being written shares with others; they have the first numbers.
+/// Chunk files that a new block shares with other blocks. They have the first numbers.
 #[derive(Clone, Debug, Default)]
 pub struct LinkedChunks {
     /// Number of shared chunk files.
     pub files: u32,
-    /// Counts of the samples in them, of every kind; all other counts are 0.
+    /// Counts of the samples in the shared files; all other counts are 0.
     pub stats: BlockStats,
 }
 
@@ -26,13 +26,13 @@ pub struct BlockBuilder {
     index: IndexWriter,
     chunk_files: ChunkFileWriter,
     stats: BlockStats,
-    /// Time range of the samples so far; empty until there is one.
+    /// Time range of the samples so far; empty before the first sample.
     span: TimeRange,
     /// Kept between series to reuse its memory.
     chunk_metas: Vec<ChunkMeta>,
 }
 
-/// A complete block, not visible yet. Dropped without [`commit`](Self::commit) it leaves no trace.
+/// A complete, invisible block. Dropped without [`commit`](Self::commit), it leaves no trace.
 pub struct SealedBlock {
     out: Box<dyn BlockWriter>,
     meta: BlockMeta,
@@ -47,9 +47,9 @@ pub struct BlockMetaParams {
     pub max_time_ms: i64,
     /// 1 for a block cut from a head; each compaction adds one.
     pub level: u32,
-    /// ULIDs of all blocks cut from a head that went into this one; empty means this one.
+    /// ULIDs of all blocks cut from a head that this block is made of; empty means only itself.
     pub sources: Vec<String>,
-    /// Blocks that were compacted into this one.
+    /// Blocks from which a compaction makes this block.
     pub parents: Vec<BlockDesc>,
     /// Hints on the content, such as `from-out-of-order`.
     pub hints: Vec<String>,
@@ -64,7 +64,7 @@ impl SealedBlock {
 }
 
 impl BlockBuilder {
-    /// Begins a block; `symbols` are those of the labels of all its series.
+    /// Begins a block; `symbols` must contain the labels of all its series.
     pub fn new(
         mut out: Box<dyn BlockWriter>,
         symbols: impl Into<SymbolList>,
@@ -80,7 +80,7 @@ impl BlockBuilder {
         })
     }
 
-    /// Continues behind linked chunk files, counting their samples. Call before the first series.
+    /// Adds linked chunk files and counts their samples. Call before the first series.
     pub fn behind(self, LinkedChunks { files, stats }: LinkedChunks) -> BlockBuilder {
         if files == 0 {
             return self;
@@ -110,13 +110,13 @@ impl BlockBuilder {
         BlockBuilder { chunk_files: ChunkFileWriter::new(0, bytes_max), ..self }
     }
 
-    /// Adds a series in label order, with chunks in time order; one without chunks is skipped.
+    /// Adds a series in label order, with chunks in time order; skips a series without chunks.
     pub fn add_series(&mut self, labels: &Labels, chunks: &[Chunk]) -> Result<(), BlockError> {
         self.add_linked_series(labels, &[], chunks)
     }
 
-    /// Adds a series of which some chunks lie in linked files, by their places in this block.
-    /// Linked chunks overlap no other chunk of the series, and `chunks` are in time order.
+    /// Adds a series with chunks in linked files, given by their positions in this block. Linked
+    /// chunks overlap no other chunk of the series, and `chunks` are in time order.
     pub fn add_linked_series(
         &mut self,
         labels: &Labels,
@@ -149,12 +149,12 @@ impl BlockBuilder {
         Ok(())
     }
 
-    /// Writes all that follows the series, and makes the block durable and visible.
+    /// Writes the rest of the block after its series, and makes the block durable and visible.
     pub fn finish(self, params: BlockMetaParams) -> Result<BlockMeta, BlockError> {
         self.seal(params)?.commit()
     }
 
-    /// Writes all that follows the series; the commit then needs next to no memory.
+    /// Writes the rest of the block after its series; the commit then needs hardly any memory.
     pub fn seal(mut self, params: BlockMetaParams) -> Result<SealedBlock, BlockError> {
         let BlockMetaParams { min_time_ms, max_time_ms, level, mut sources, parents, hints } =
             params;
@@ -165,7 +165,7 @@ impl BlockBuilder {
             return Err(BlockError::OutsideRange { first_ms, last_ms, min_time_ms, max_time_ms });
         }
         let ulid = self.out.id().to_owned();
-        // A block cut from a head is its own source, as in upstream.
+        // A block cut from a head is its own source, as in Prometheus.
         if sources.is_empty() {
             sources.push(ulid.clone());
         }
@@ -176,7 +176,7 @@ impl BlockBuilder {
         );
         self.chunk_files.finish(&mut *self.out)?;
         self.index.finish(&mut *self.out)?;
-        // Upstream's compactor, too, writes the file for a block without tombstones.
+        // Prometheus' compactor, too, writes the file for a block without tombstones.
         self.out.write_at(TOMBSTONES_FILE, 0, &Tombstones::default().encode())?;
         self.out.write_at(META_FILE, 0, &meta.encode()?)?;
         Ok(SealedBlock { out: self.out, meta })
@@ -184,7 +184,7 @@ impl BlockBuilder {
 
     fn count(&mut self, labels: &Labels, chunk: &Chunk) -> Result<(), BlockError> {
         let bytes = chunk.data.len();
-        // Readers take a longer chunk for damage.
+        // Readers treat a longer chunk as damage.
         if bytes > CHUNK_BYTES_MAX {
             let (labels, bytes_max) = (labels.to_string(), CHUNK_BYTES_MAX);
             return Err(BlockError::ChunkTooLong { labels, bytes, bytes_max });

@@ -1,9 +1,9 @@
-//! Time in the ULID of a new block. Where two blocks have a sample of one series and time, the
-//! later ULID wins, so it must exceed all others, also after the clock was set back.
+//! Time in the ULID of a new block. If two blocks have samples of one series at the same time, the
+//! larger ULID wins. So a new ULID must exceed all others, even after the clock was set back.
 
 use crate::storage::{Blocks, StorageResult};
 
-/// A block that is dated further ahead was not made by this node, and is ignored.
+/// A block further ahead of clock and samples was not made by this node, and is ignored.
 const AHEAD_MS_MAX: i64 = 24 * 3_600_000;
 
 /// Digits of a ULID that hold its time (github.com/ulid/spec, "Canonical String Representation").
@@ -11,10 +11,10 @@ const TIME_DIGITS: usize = 10;
 /// Digits of Crockford's base 32.
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// Returns the milliseconds for the ULID of a new block, whose samples end at `samples_end_ms`:
-/// those of the clock, or more than those of every block in storage.
+/// Returns the time for the ULID of a new block, whose samples end at `samples_end_ms`: the clock's
+/// time, or one millisecond after the newest block if that is later.
 pub fn new_block_ms(blocks: &dyn Blocks, now_ms: i64, samples_end_ms: i64) -> StorageResult<i64> {
-    // A clock that was reset says nothing; samples of this node show what time it was.
+    // The times of the samples count too, because the clock may have been reset.
     let latest_ms = now_ms.max(samples_end_ms).saturating_add(AHEAD_MS_MAX);
     let times_ms = blocks.list()?.into_iter().filter_map(|block| ulid_ms(&block));
     let newest_ms = times_ms.filter(|time_ms| *time_ms <= latest_ms).max();

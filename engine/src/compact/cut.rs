@@ -10,17 +10,17 @@
 //! samples only after the commit of their block. Both passes walk one cursor, which returns the
 //! same series after each rewind.
 //!
-//! Labels may take more memory than a compactor has. Then the range is cut in pieces: blocks of the
-//! same range, each with as many of the next series as memory allows. They are committed together,
-//! and all but the last have a hint that they do not end a head. After a crash between the commits,
-//! samples of committed pieces are also in the log; reads and merges then take the two for one.
+//! If the labels need more memory than the limit, the range is cut into *pieces*: blocks of the
+//! same range, each with as many of the next series as memory allows. The pieces are committed
+//! together. A hint on all but the last states that other series of the range may be in no block.
+//! After a crash between the commits, samples of committed pieces are also in the log; reads and
+//! merges then return each sample once.
 //!
-//! If samples of the head are deleted before the commit, the blocks may hold them, so the cut
-//! starts over. Check and commit are one slice, so no deletion comes between them. A restart of the
-//! head changes the mark as well; the head's plan is lost then, and the cut ends.
+//! If samples of the head are deleted before the commit, which its deletion mark shows, the blocks
+//! may hold them, so the cut starts over. The mark is checked in the slice of the commit. A restart
+//! of the head changes the mark as well; then the head's plan is lost, and the cut ends.
 //!
-//! A block of the whole head, for a snapshot, is made alike; the head neither plans nor drops for
-//! it.
+//! A block of the whole head, for a snapshot, is made in the same way; the head stays as it is.
 
 use super::block_time::new_block_ms;
 use super::series_pass::SeriesPass;
@@ -35,22 +35,23 @@ use std::rc::Rc;
 /// Least memory of a piece in bytes, however low the limit is.
 const PIECE_BYTES_MIN: u64 = if cfg!(test) { 4 * 1024 } else { 1024 * 1024 };
 
-/// Symbols may take one part in this many of a piece's memory.
+/// Divisor: symbols may need at most half of a piece's memory.
 const SYMBOLS_PART: u64 = 2;
 
 /// A block being cut from a head.
 pub struct Cut {
     head: Rc<dyn HeadSource>,
     blocks: Rc<dyn Blocks>,
-    /// Range that the head has planned; `None` for all its samples.
+    /// Range that the head has planned; `None` for a block of the whole head.
     range: Option<TimeRange>,
     hash_seed: u64,
     /// Limit of the memory for labels and series of a piece.
     piece_bytes_max: u64,
     /// The head's deletion mark when its series were selected.
     deletion_mark: u64,
-    /// Finished pieces, and the number of their series.
+    /// Finished pieces, which are not committed yet.
     sealed: Vec<SealedBlock>,
+    /// Number of series in the finished pieces.
     series_done: u64,
     state: State,
 }
@@ -64,7 +65,7 @@ enum State {
 }
 
 struct SymbolPass {
-    /// Series of earlier pieces, still to be skipped.
+    /// Number of series of earlier pieces that are still to be skipped.
     skip: u64,
     symbols: SymbolCollector,
     bytes_max: u64,
@@ -84,7 +85,7 @@ struct PiecePass {
     skip: u64,
     pass: SeriesPass,
     range: TimeRange,
-    /// Whether series are left even if this piece takes all that it may.
+    /// Whether the first pass had no memory for all series, so that another piece follows.
     has_rest: bool,
 }
 
@@ -93,7 +94,7 @@ struct PiecePass {
 pub struct CutProgress {
     /// Whether the block is cut and the head is truncated.
     pub done: bool,
-    /// ULID of the last piece, in the slice that committed it; a range without samples makes none.
+    /// ULID of the last piece, if this slice committed it; a range without samples makes no block.
     pub block: Option<String>,
     /// Number of samples in the block, or in all its pieces.
     pub samples: u64,
@@ -128,7 +129,7 @@ impl Cut {
         hash_seed: u64,
         memory_bytes_max: u64,
     ) -> Result<Cut> {
-        // However low the limit, a piece takes one series at least, so the cut makes progress.
+        // However low the limit, a piece has at least one series, so the cut makes progress.
         let piece_bytes_max =
             memory_bytes_max.saturating_sub(MEMORY_BYTES_BASE).max(PIECE_BYTES_MIN);
         let mut cut = Cut {
@@ -183,7 +184,7 @@ impl Cut {
                 true => self.seal(series, pass)?,
             },
             State::Commit if self.head.deletion_mark()? != self.deletion_mark => {
-                // The pieces may hold deleted samples; dropping them unsealed leaves no trace.
+                // The pieces may hold deleted samples. If not committed, they leave no trace.
                 self.sealed.clear();
                 if self.range.is_some() && self.head.plan_cut()? != self.range {
                     progress.done = true;
@@ -220,13 +221,13 @@ impl Cut {
     ) -> Result<State> {
         let SymbolPass { symbols, series_count, span, .. } = pass;
         let range = self.range.unwrap_or(span);
-        // A cursor cannot jump to a series, so the second pass skips those of earlier pieces again.
+        // A cursor cannot jump, so the second pass skips the series of earlier pieces as well.
         series.rewind()?;
         let time_ms = new_block_ms(&*self.blocks, now_ms, range.end_ms)?;
         let out = self.blocks.create(time_ms)?;
         let linked = LinkedChunks::default();
         let pass = SeriesPass::begin(out, linked, symbols, SAMPLES_PER_CHUNK_COMPACTED)?;
-        // The index knows the symbols of `series_count` series, so the pass ends there.
+        // The index has the symbols of only `series_count` series, so the pass ends after these.
         let pass = pass.with_bounds(range, series_count, self.piece_bytes_max);
         Ok(State::Series {
             series,
@@ -234,7 +235,7 @@ impl Cut {
         })
     }
 
-    /// Seals a piece; then the next one begins, or all of them are committed.
+    /// Seals a piece; returns the state that begins the next piece or commits all pieces.
     fn seal(&mut self, mut series: Box<dyn SeriesSource>, pass: PiecePass) -> Result<State> {
         let PiecePass { pass, range, has_rest, .. } = pass;
         let is_last = !has_rest && pass.left() == 0;
@@ -249,14 +250,14 @@ impl Cut {
             ..BlockMetaParams::default()
         })?);
         if is_last {
-            // This closes the cursor: while it is open, the head truncates nothing.
+            // Returning closes the cursor, because an open cursor keeps the head from truncating.
             return Ok(State::Commit);
         }
         series.rewind()?;
         Ok(self.begin_piece(series))
     }
 
-    /// Makes all pieces visible, the last one last. On an error none stays, and the cut fails.
+    /// Commits all pieces in order. After an error they are deleted again, and the cut fails.
     fn commit(&mut self, progress: &mut CutProgress) -> Result<()> {
         let mut committed = Vec::new();
         for piece in self.sealed.drain(..) {
@@ -290,7 +291,7 @@ impl SymbolPass {
         }
         for _ in 0..SERIES_PER_SLICE {
             let Some(next) = series.next_series()? else { return Ok(Collected::All) };
-            // One series is always taken, since a piece without any would repeat for ever.
+            // A piece gets at least one series, since an empty piece would repeat for ever.
             if self.symbols.memory_bytes() > self.bytes_max && self.series_count > 0 {
                 return Ok(Collected::Enough);
             }

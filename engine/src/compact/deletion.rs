@@ -1,10 +1,10 @@
 //! Deleting samples by matchers and time range: tombstones at once, samples with the next merge.
 //!
-//! Of a block, only the `tombstones` file is replaced, in one step
-//! ([`Blocks::replace_tombstones`]), then the count of tombstones in `meta.json`. Upstream does the
-//! same, so deleted samples stay deleted when Prometheus serves the directory, and a deletion
-//! writes some bytes instead of a new block. The count only tells upstream when to rewrite a block;
-//! this store counts the tombstones file, so a crash between the two writes does no harm.
+//! A deletion replaces a block's `tombstones` file in one step ([`Blocks::replace_tombstones`]),
+//! then the count of tombstones in `meta.json`. Prometheus does the same, so deleted samples stay
+//! deleted when it serves the directory, and a deletion writes some bytes instead of a new block.
+//! Prometheus uses the count only to decide when to rewrite a block. This store counts the
+//! tombstones in their file, so a crash between the two writes does no harm.
 
 use super::{BadBlock, may_lie_beside_log};
 use crate::block::{
@@ -23,8 +23,8 @@ pub struct Deletion {
     pub bad: Vec<BadBlock>,
 }
 
-/// Returns a block's tombstones extended so that samples of all series that any selector matches
-/// are deleted in the range; `None` if nothing changes.
+/// Returns a block's tombstones with the range added for each series that any selector matches;
+/// `None` if nothing changes.
 pub fn deletion_in_block(
     block: &BlockReader,
     selectors: &[Vec<Matcher>],
@@ -42,7 +42,7 @@ pub fn deletion_in_block(
                 let (start_ms, end_ms) = (chunk.min_time_ms, chunk.max_time_ms);
                 range.overlaps(&TimeRange { start_ms, end_ms })
             });
-            // Clipped to the samples: a range without end is a long number in each tombstone.
+            // Clipped to the samples, because an open end is a long number in each tombstone.
             if touched && let (Some(first), Some(last)) = (chunks.first(), chunks.last()) {
                 let start_ms = range.start_ms.max(first.min_time_ms);
                 let end_ms = range.end_ms.min(last.max_time_ms);
@@ -50,12 +50,12 @@ pub fn deletion_in_block(
             }
         }
     }
-    // A repeated deletion adds no range, and then must not write the files again.
+    // A repeated deletion adds no range, so the files need not be written again.
     Ok(Some(tombstones).filter(|tombstones| tombstones != before))
 }
 
-/// Marks samples in all blocks as deleted, in one call: it reads the entries of all selected
-/// series, and makes two small writes per block that holds any. A damaged block does not stop the
+/// Marks samples in all blocks as deleted. Reads the index entries of all selected series, and
+/// makes two small writes for each block with such series. A damaged block does not stop the
 /// others. If storage fails half way, repeating the call completes the deletion.
 pub fn delete_from_blocks(
     blocks: &dyn Blocks,
@@ -84,7 +84,7 @@ struct NeededFiles {
     meta: Vec<u8>,
 }
 
-/// Returns the files that a block needs for a deletion; `None` if nothing changes.
+/// Returns the new files of a block after a deletion; `None` if nothing changes.
 fn files_after_deletion(
     blocks: &dyn Blocks,
     ulid: &str,
@@ -99,7 +99,7 @@ fn files_after_deletion(
         let (block, bytes, bytes_max) = (ulid.to_owned(), bytes.len(), TOMBSTONES_BYTES_MAX);
         return Err(BlockError::TooManyTombstones { block, bytes, bytes_max });
     }
-    // The log gets this deletion as well, so only the earlier ones can be missing there.
+    // The log gets this deletion as well, so only earlier deletions can be missing there.
     let are_in_log = may_lie_beside_log(block.meta())
         && (block.tombstones().is_empty()
             || are_deletions_in_log(blocks, ulid, block.tombstones())?);

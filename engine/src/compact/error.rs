@@ -7,11 +7,11 @@ use crate::storage::StorageError;
 /// Error of a merge. In every case no partial block is left, and no parent is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// One parent is damaged. Exclude it and plan again: the others can be merged.
+    /// One parent is damaged. Exclude it and plan again: the other parents can be merged.
     #[error(transparent)]
     BadParent(#[from] BadBlock),
-    /// The parents are readable but do not make a valid block. Set `failed` on all of them in the
-    /// list that plans are made of: another attempt would end the same way.
+    /// The parents are readable but do not make a valid block. Set `failed` in the metas of all
+    /// parents before the next plan, because another attempt would end the same way.
     #[error("blocks {} cannot be merged: {source}", .parents.join(", "))]
     Refused {
         /// ULIDs of all the parents.

@@ -6,17 +6,16 @@
 //! parent c   (deletions) ── read and written again ──▶ chunks/000004
 //! ```
 //!
-//! A parent's files are taken over if all that its index names stays as it is: nothing is deleted,
-//! no other parent overlaps its range, and its chunks are about as long as chunks become, so that
-//! joining them would save little. Then these files have no dead bytes: the new index names all
-//! their chunks.
+//! A parent's files are taken over (*linked*) if its chunks need no change: nothing is deleted, no
+//! other parent overlaps its range, and its chunks are so long that joining them would save little.
+//! Then the files have no unused bytes, because the new index refers to all their chunks.
 //!
-//! Chunks that are taken over are neither read nor checked; only their places are, within their
-//! file and the parent's range. Damage in them stays: reads and `verify` name the block and the
-//! place. The sample counts are those in the parent's `meta.json`.
+//! Linked chunks are neither read nor checked, except that each must begin in its file and lie in
+//! the parent's time range. Reads and `verify` report damage in them later. Their sample counts are
+//! those in the parent's `meta.json`.
 //!
-//! A block has no more than [`LINKED_FILES_MAX`] such files, since readers keep them open; the
-//! chunks of further parents are rewritten into few files.
+//! A block has at most [`LINKED_FILES_MAX`] linked files, since readers keep them open; the chunks
+//! of further parents are rewritten into few files.
 
 use super::block_time::new_block_ms;
 use super::parent::{Blame, Parent, bad_block, outside_of_range};
@@ -31,8 +30,8 @@ use crate::storage::{BlockWriter, Blocks, StorageError, StorageResult};
 use crate::wire::ChunkedSeries;
 use std::rc::Rc;
 
-/// Chunks are long enough with one part in this many of their largest sample count. Two hours of
-/// scrapes every 15 s are a half; joining them rewrites all for some hundredths of a byte a sample.
+/// Divisor: chunks are long enough with a third of the largest sample count. Two hours of scrapes
+/// every 15 s are half of it; joining them would save some hundredths of a byte a sample.
 const PACKED_PART: u64 = 3;
 
 /// Largest number of files that a block takes over.
@@ -42,7 +41,7 @@ pub(super) const LINKED_FILES_MAX: u32 = 32;
 pub(super) struct Begun {
     pub(super) out: Box<dyn BlockWriter>,
     pub(super) linked: LinkedChunks,
-    /// For each parent, the number of its first file in the new block; `None` if it is rewritten.
+    /// For each parent, the number of its first file in the new block; `None` if it is not linked.
     pub(super) first_files: Vec<Option<u32>>,
 }
 
@@ -90,7 +89,7 @@ pub(super) fn begin(
         }
         for number in 0..files {
             if !link(&mut *out, block, number, linked.files + number)? {
-                // Links cannot be undone one by one, so the block is begun anew without any.
+                // Links cannot be undone one by one, so the block is begun again without links.
                 drop(out);
                 return Begun::without_links(blocks, time_ms, parents.len());
             }
@@ -102,7 +101,7 @@ pub(super) fn begin(
     Ok(Begun { out, linked, first_files })
 }
 
-/// Takes over a file; false if storage cannot link, or the parent has just been deleted.
+/// Links a file; returns false if storage cannot link, or the parent has just been deleted.
 fn link(out: &mut dyn BlockWriter, block: &str, from: u32, to: u32) -> StorageResult<bool> {
     match out.link_file(block, &chunk_file_name(from), &chunk_file_name(to)) {
         Err(StorageError::NotFound { .. }) => Ok(false),
@@ -119,7 +118,7 @@ impl Begun {
 
 impl Parent {
     /// Returns whether the chunks can stay: nothing is deleted, and on average they have at least a
-    /// third of the samples that chunks may have.
+    /// third of the largest sample count.
     fn is_packed(&self, samples_per_chunk: usize) -> bool {
         let BlockStats {
             num_samples, num_chunks, num_float_samples, num_histogram_samples, ..
@@ -167,7 +166,7 @@ impl LinkedParent {
             let (Some(first), Some(last)) = (metas.first(), metas.last()) else { continue };
             let span = TimeRange { start_ms: first.min_time_ms, end_ms: last.max_time_ms };
             let range = self.reader.time_range();
-            // The range chose this parent; a merge does not decide to drop samples outside of it.
+            // This parent was chosen by its range, and a merge must not drop samples outside of it.
             if !range.covers(&span) {
                 return Err(outside_of_range(&self.block, range, &labels, span));
             }

@@ -6,10 +6,10 @@
 //!           what storage sweeps                   parents: `superseded`
 //! ```
 //!
-//! The new block holds every sample of every parent that was not deleted, once. Where several
-//! parents have a sample of one series and time, that of the newest counts
-//! ([`BlockMeta::newest_source`]), as on reads. Chunks that nothing touches are copied whole; runs
-//! of small ones are joined (`repack.rs`). Chunks of histograms are copied whole.
+//! The new block holds every sample of its parents that was not deleted. If several parents have
+//! samples of one series at the same time, the newest parent's is kept, as on reads
+//! ([`BlockMeta::newest_source`]). Chunks without overlaps and deletions are copied whole, except
+//! that runs of small float chunks are joined (`repack.rs`).
 //!
 //! Memory: the new block's symbols, each once, with some 40 bytes each; four bytes for each label
 //! of each series, and eight for each series of each parent; per parent some hundred KiB of index
@@ -30,16 +30,16 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use tidepool_model::sort;
 
-/// Label values whose symbols one slice collects, exceeded by one label name at most.
+/// Number of label values per slice of the first pass, exceeded by one label name at most.
 const VALUES_PER_SLICE: usize = 50_000;
 
 /// Read-ahead memory of each parent besides its tables, in bytes.
 const MEMORY_BYTES_PER_PARENT: u64 = 640 * 1024;
 
-/// Memory of each series of a parent: its reference, while the list of series is read twice.
+/// Memory per series of a parent in bytes: its reference is in memory twice while the list is read.
 const MEMORY_BYTES_PER_PARENT_SERIES: u64 = 8;
 
-/// Blocks being merged. Dropped before the commit, the merge leaves no trace.
+/// A merge of blocks. If it is dropped before the commit, it leaves no trace.
 pub struct BlockMerge {
     blocks: Rc<dyn Blocks>,
     plan: Plan,
@@ -48,7 +48,7 @@ pub struct BlockMerge {
     memory_bytes_max: u64,
     /// Part of the limit that is left for labels and series.
     labels_bytes_max: u64,
-    /// ULID of each parent, with the checksum of its tombstones at the beginning.
+    /// ULID of each parent, with the checksum of its tombstones when the merge began.
     tombstones: Vec<(String, u32)>,
     blame: Blame,
     state: State,
@@ -69,7 +69,7 @@ enum State {
 struct SymbolPass {
     parents: Vec<Parent>,
     symbols: SymbolCollector,
-    /// Number of parents begun; `names` are left of the last one.
+    /// Number of parents begun; `names` are the remaining label names of the last of them.
     parent: usize,
     names: std::vec::IntoIter<String>,
 }
@@ -81,7 +81,7 @@ pub struct MergeProgress {
     pub done: bool,
     /// Number of series written so far.
     pub series: u64,
-    /// The new block, in the slice that committed it; none is made if no sample was left.
+    /// The new block, if this slice committed it; no block is made if no sample is left.
     pub committed: Option<BlockMeta>,
     /// ULIDs of the parents that this slice deleted.
     pub deleted: Vec<String>,
@@ -122,7 +122,7 @@ impl BlockMerge {
 
     /// Sets the memory limit beyond which the merge gives up.
     pub fn with_memory_bytes_max(self, memory_bytes_max: u64) -> BlockMerge {
-        // Later states have given the parents away, so the limit is set before the first slice.
+        // Later states no longer have the parents, so the limit is set before the first slice.
         let State::Symbols(SymbolPass { parents, .. }) = &self.state else { return self };
         let parents: u64 = parents.iter().map(Parent::memory_bytes_max).sum();
         let labels_bytes_max = memory_bytes_max.saturating_sub(MEMORY_BYTES_BASE + parents);
@@ -195,7 +195,7 @@ impl BlockMerge {
     ) -> std::result::Result<State, MergeError> {
         let ulids = self.plan.parents.iter().map(|desc| desc.ulid.clone());
         let mut parents: Vec<(String, Parent)> = ulids.zip(pass.parents).collect();
-        // Of two samples at one time that of the newest parent counts, so age decides the order.
+        // Of two samples at one time the newest parent's is kept, so parents are sorted by age.
         let age = |(ulid, parent): &(String, Parent)| {
             (parent.meta().newest_source().to_owned(), ulid.clone())
         };
@@ -264,12 +264,12 @@ impl BlockMerge {
 
     /// Attributes an error of the series pass to a parent, to storage or to the merge.
     fn explain(&self, error: Error) -> MergeError {
-        // A parent that could not be read has named itself.
+        // `blame` names a parent that could not be read.
         if let Some(bad) = self.blame.borrow_mut().take() {
             return bad.into();
         }
         let ulids = || self.plan.parents.iter().map(|desc| desc.ulid.clone());
-        // Chunks are decoded after they left their parent, so the parent is searched for.
+        // The error of a chunk does not name its parent, so all parents are searched.
         if let Error::Chunk { series, .. } = &error
             && let Some(bad) = find_undecodable(&*self.blocks, ulids(), series)
         {

@@ -1,4 +1,4 @@
-//! Cutting, merging, deleting from and dropping blocks: the choices and the work.
+//! Cuts, merges and drops blocks, and deletes samples from them.
 //!
 //! ```text
 //! head ──Cut──▶ level 1 ──┐
@@ -7,10 +7,10 @@
 //!                                  tombstones ── deletion
 //! ```
 //!
-//! Choices are pure: [`plan()`], [`superseded`] and [`beyond_retention`] take the metas that
-//! [`survey()`] read and return plain values. [`Cut`] and [`BlockMerge`] do the work in slices of
-//! about [`SERIES_PER_SLICE`] series, so that an instance that also appends is not delayed. Nothing
-//! is deleted before its replacement is durable.
+//! Pure functions choose what is due: [`plan()`], [`superseded`] and [`beyond_retention`] take the
+//! metas that [`survey()`] read, and return plain values. [`Cut`] and [`BlockMerge`] work in slices
+//! of about [`SERIES_PER_SLICE`] series, so that an instance that also appends is not delayed.
+//! Nothing is deleted before its replacement is durable.
 
 mod block_time;
 mod cut;
@@ -44,7 +44,7 @@ pub use retention::{
 };
 pub use survey::{BadBlock, Survey, block_bytes, survey};
 
-/// Memory independent of labels, in bytes: an idle instance, buffers, chunks of one series.
+/// Memory that does not depend on labels, in bytes: an idle instance, buffers, chunks of a series.
 const MEMORY_BYTES_BASE: u64 = 4 * 1024 * 1024;
 
 /// Number of series that one slice handles.

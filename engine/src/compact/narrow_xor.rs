@@ -1,32 +1,32 @@
 //! XOR chunks with windows chosen so that the chunk is about as short as it can be.
 //!
-//! The layout is that of `chunk/xor`, so every reader can read the result. There, as upstream
-//! does, a value's differing bits go into the open window if they fit. Such an encoder knows only
-//! the past: one unusual value opens a wide window that all later ones pay for. Here all values are
-//! known, so the differences are cut into spans, each with the smallest window that holds its own:
+//! A window is a range of bits; values that differ from the value before only in these bits reuse
+//! it. The layout is that of `chunk/xor`, so every reader can read the result. There, as in
+//! Prometheus, an unusual value opens a wide window, which lengthens all later values. Here all
+//! values are known, so they are divided into spans, each with its own smallest window:
 //!
 //! ```text
 //! bits of a span of n differences with a window of w bits: 11 + n (2 + w)
 //! ```
 //!
-//! The cheapest cut is found from left to right. At each place the search keeps the cheapest cut so
-//! far, and a few open spans that may become part of the answer: the cheapest so far, and one that
-//! begins there. So the work does not depend on the values, and a loop over the spans becomes a few
-//! instructions for all of them at once.
+//! The cheapest division is searched from left to right. At each difference the search keeps a few
+//! open spans, which the next difference may extend: the cheapest so far, and one that begins at
+//! this difference. The work does not depend on the values, so the loop over the open spans
+//! compiles to vector instructions.
 
 use crate::codec::{BitWriter, put_uvarint, put_varint};
 use crate::model::Sample;
 
-/// Bits that a new window costs beyond reusing the open one.
+/// Bits that a new window needs beyond reusing the last window.
 const WINDOW_BITS: u32 = 11;
 
 /// Bits before a value's own bits in a reused window.
 const PREFIX_BITS: u32 = 2;
 
-/// Largest count of leading zeros that its five bits can hold.
+/// Largest number of leading zeros, which is written in five bits.
 const LEADING_ZEROS_MAX: u32 = 31;
 
-/// Number of open spans: two vectors. With 32, blocks are some 0.1 % smaller; with 4, 0.2 % larger.
+/// Number of open spans, two vectors. With 32, blocks are some 0.1 % smaller; with 4, 0.2 % larger.
 const OPEN_SPANS: usize = 8;
 
 /// Longest value, in bits, that is written together with its prefix.
@@ -42,27 +42,27 @@ struct Window {
     trailing_zeros: u32,
 }
 
-/// Spans that can be extended, by column.
+/// Open spans; each array has one property of all spans.
 struct OpenSpans {
     /// Number of the first difference of each span.
     from: [u32; OPEN_SPANS],
-    /// Bits before each span, the opening of its window included.
+    /// Bits before each span, including those that open its window.
     base_bits: [u32; OPEN_SPANS],
     leading_zeros: [u32; OPEN_SPANS],
     trailing_zeros: [u32; OPEN_SPANS],
-    /// Cost of each span so far in bits, times [`OPEN_SPANS`], plus the number of the span: so the
-    /// minimum and the maximum also tell their spans.
+    /// Bits up to the end of each span, times [`OPEN_SPANS`], plus the index of the span. So the
+    /// minimum and the maximum also contain the index of their span.
     costs: [u32; OPEN_SPANS],
 }
 
-/// Compresses runs of samples; kept to reuse its memory.
+/// An encoder of chunks that reuses its buffers.
 #[derive(Default)]
 pub(super) struct NarrowXor {
-    /// XOR of values that differ from the one before.
+    /// XOR of each value with the value before, except zeros.
     differences: Vec<u64>,
-    /// For each difference, the start of the last span of the cheapest cut up to it.
+    /// For each difference, the start of the last span of the cheapest division up to it.
     reached_from: Vec<u32>,
-    /// Starts and windows of the chosen spans, last one first.
+    /// Starts and windows of the chosen spans, last span first.
     spans: Vec<(u32, Window)>,
     bytes: Vec<u8>,
 }
@@ -82,10 +82,10 @@ impl Window {
 }
 
 impl OpenSpans {
-    /// Returns no open spans except one that may begin at the first difference.
+    /// Returns open spans of which only the first is usable: it has no difference and no cost.
     fn new() -> OpenSpans {
         let mut costs = [Self::UNREACHED_BITS * OPEN_SPANS as u32; OPEN_SPANS];
-        // Distinct costs, so that the maximum names exactly one span to replace.
+        // Distinct costs, so that exactly one span has the maximum.
         (0..).zip(&mut costs).for_each(|(number, cost)| *cost += number);
         costs[0] = 0;
         let base_bits = [Self::UNREACHED_BITS; OPEN_SPANS];
@@ -93,13 +93,13 @@ impl OpenSpans {
         OpenSpans { from, base_bits, leading_zeros: zeros, trailing_zeros: zeros, costs }
     }
 
-    /// More bits than any cut costs.
+    /// More bits than any division needs.
     const UNREACHED_BITS: u32 = 1 << 27;
 
-    /// Extends the spans by a difference, after replacing the most expensive one by a span that
-    /// begins with it; returns the start of the last span of the cheapest cut up to here.
+    /// Adds a difference: a span that begins with it replaces the most expensive span, and the
+    /// others are extended. Returns the start of the last span of the cheapest division so far.
     ///
-    /// Without branches, and each step for all spans, so that vectors hold them.
+    /// Each step is done for all spans and without branches, so that it compiles to vectors.
     #[inline]
     fn go_on(&mut self, place: u32, difference: u64) -> u32 {
         let Window { leading_zeros, trailing_zeros } = Window::of(difference);
@@ -119,12 +119,12 @@ impl OpenSpans {
             self.base_bits[number] = pick(new_base_bits, self.base_bits[number]);
             self.leading_zeros[number] = pick(leading_zeros, leading_zeros_of);
             self.trailing_zeros[number] = pick(trailing_zeros, trailing_zeros_of);
-            // Fits: a chunk's 65,535 differences take less than 2^23 bits.
+            // Cannot overflow: a chunk's 65,535 differences need less than 2^23 bits.
             self.costs[number] =
                 (self.base_bits[number] + bits) * OPEN_SPANS as u32 + number as u32;
         }
         let cheapest = self.costs.iter().copied().fold(u32::MAX, u32::min);
-        // The remainder of a cost is the number of its span.
+        // The remainder of a cost is the index of its span.
         self.from[cheapest as usize % OPEN_SPANS]
     }
 }
@@ -137,12 +137,12 @@ impl NarrowXor {
         if self.bytes.len() < len {
             self.bytes.resize(len, 0);
         }
-        // The writer expects zeros at its position; the bytes are those of an earlier chunk.
+        // The writer needs zeros at its position, where the buffer has bytes of an earlier chunk.
         self.bytes.iter_mut().take(BitWriter::SPARE_BYTES).for_each(|byte| *byte = 0);
         let mut writer = BitWriter::resume(&mut self.bytes, 0);
         writer.put(samples.len() as u64 & 0xffff, 16);
         let mut next_span = self.spans.pop();
-        // Never used as it is: the first difference begins a span.
+        // A placeholder, because the first difference begins a span and sets the window.
         let mut window = Window::of(u64::MAX);
         let (mut before, mut step_before_ms) = (Sample { timestamp_ms: 0, value: 0.0 }, 0);
         let mut place = 0;
@@ -151,7 +151,7 @@ impl NarrowXor {
             let value = sample.value.to_bits();
             let difference = value ^ before.value.to_bits();
             let is_steady = number > 1 && step_ms == step_before_ms;
-            // A steady step is one zero bit, written together with the value's bits.
+            // A repeated time step is one zero bit, written together with the value's bits.
             let time_bits = u32::from(is_steady);
             if !is_steady {
                 put_time(&mut writer, number, step_ms, step_before_ms);
@@ -168,7 +168,7 @@ impl NarrowXor {
             if let Some((_, opened)) = next_span.take_if(|(from, _)| *from == place) {
                 window = opened;
                 next_span = self.spans.pop();
-                // Six bits hold a width of 64 as 0, as in upstream's format.
+                // Six bits hold a width of 64 as 0, as in Prometheus' format.
                 let head = u64::from(opened.leading_zeros) << 6 | u64::from(opened.width() & 63);
                 writer.put(0b11 << 11 | head, time_bits + 13);
                 writer.put(difference >> window.trailing_zeros, window.width());
@@ -186,7 +186,7 @@ impl NarrowXor {
         self.bytes.get(..len).unwrap_or_default()
     }
 
-    /// Cuts the differences into spans.
+    /// Divides the differences into spans.
     fn choose_windows(&mut self, samples: &[Sample]) {
         let NarrowXor { differences, reached_from, spans, .. } = self;
         differences.clear();
@@ -199,7 +199,7 @@ impl NarrowXor {
         let numbered = (0u32..).zip(differences.iter());
         reached_from.extend(numbered.map(|(place, difference)| open.go_on(place, *difference)));
         spans.clear();
-        // Backwards, since each place knows only the start of its last span.
+        // Backwards, since only the start of the last span is known for each difference.
         let mut end = differences.len();
         while end > 0 {
             let from = reached_from.get(end - 1).copied().unwrap_or(0);
@@ -210,12 +210,12 @@ impl NarrowXor {
     }
 }
 
-/// Writes a sample's time: the first and the first step as whole bytes, then changes of the step.
+/// Writes the time of a sample: first time and first step as varints, then changes of the step.
 fn put_time(writer: &mut BitWriter<'_>, number: usize, step_ms: i64, step_before_ms: i64) {
     let change_ms = step_ms.wrapping_sub(step_before_ms);
     let low = |bits: u32| change_ms as u64 & ((1 << bits) - 1);
     let mut bytes = Vec::new();
-    // The ranges are those of upstream's `bitRange` (`tsdb/chunkenc/xor.go`).
+    // The ranges are those of Prometheus' `bitRange` (`tsdb/chunkenc/xor.go`).
     match (number, change_ms) {
         (0, _) => put_varint(&mut bytes, step_ms),
         (1, _) => put_uvarint(&mut bytes, step_ms as u64),
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// One wide difference between many narrow ones: upstream's encoder stays wide.
+    /// One wide difference between many narrow ones: Prometheus' encoder stays wide.
     #[test]
     fn a_window_is_not_kept_open_for_one_value() {
         let value = |i: i64| if i == 5 { 1.0 / 3.0 } else { (i % 2) as f64 };

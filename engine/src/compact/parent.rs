@@ -1,4 +1,4 @@
-//! One parent of a merge: its series, and the blame if they cannot be read.
+//! Reads the series of one parent of a merge, and records which parent could not be read.
 
 use super::BadBlock;
 use crate::block::{BlockError, BlockMeta, BlockReader, Tombstones, chunk_file_name};
@@ -71,8 +71,7 @@ impl SeriesSource for ParentSeries {
 }
 
 impl ParentSeries {
-    /// Refuses samples outside of the block's range: that range chose the block for the merge, and
-    /// dropping samples is not for a merge to decide.
+    /// Refuses samples outside of the block's range, which a merge must neither drop nor take over.
     fn in_range(&self, series: Option<ChunkedSeries>) -> Result<Option<ChunkedSeries>> {
         let Some(ChunkedSeries { labels, chunks }) = &series else { return Ok(series) };
         let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return Ok(series) };

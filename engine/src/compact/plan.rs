@@ -9,26 +9,26 @@
 //! 18 h   │a . . . . . . . i│
 //! ```
 //!
-//! In this order, the first that applies is due:
+//! The first of these rules that applies is due:
 //!
-//! 1. blocks whose ranges overlap, all of a run together, so that of two samples at one time the
-//!    newer block's is known;
-//! 2. blocks of one aligned range, smallest range first, when they fill it or the newest block
-//!    lies behind it; the newest block itself is left alone for as long as it is the newest;
-//! 3. one block with deletions for more than 5 % of its series, if it is too large to be merged
-//!    soon, or of all series.
+//! 1. Blocks whose ranges overlap are merged, a whole run of them together, so that for each time
+//!    the sample of the newest block is kept.
+//! 2. Blocks of one aligned range are merged, smallest range first, if they fill the range or a
+//!    later block exists. This rule never merges the newest block.
+//! 3. A block is rewritten if all its series have deletions, or if more than 5 % of them have and
+//!    the block is too large to be merged soon.
 //!
-//! A block whose [`failed`](crate::block::CompactionMeta::failed) flag is set never takes part, and
-//! keeps its aligned range from being merged; the caller sets the flag in its list when a merge
-//! named the block. A `deletable` block is ignored. Time is that of the blocks, so a wrong clock
-//! changes nothing here. The rules are those of upstream's `LeveledCompactor` (`tsdb/compact.go`),
-//! except that upstream's rule 3 looks no further back than the last small block.
+//! A block whose [`failed`](crate::block::CompactionMeta::failed) flag is set is never merged, nor
+//! are the other blocks of its aligned range. The caller sets the flag after a merge has reported
+//! the block. A `deletable` block is ignored. All times are from the blocks, so a wrong clock has
+//! no effect. The rules are those of Prometheus' `LeveledCompactor` (`tsdb/compact.go`), except
+//! that its rule 3 goes back from the newest block only to the first small block.
 
 use crate::block::{BlockDesc, BlockMeta};
 use std::collections::{BTreeMap, BTreeSet};
 use tidepool_model::sort;
 
-/// A level's range is this many times that of the level below.
+/// A level's range is this many times the range of the level below.
 pub const LEVEL_FACTOR: i64 = 3;
 
 /// Largest number of levels of a store.
@@ -40,18 +40,18 @@ pub const RANGE_MS_MAX: i64 = 31 * 24 * 3600 * 1000;
 /// Percentage of a block's series with deletions beyond which the block is rewritten alone.
 pub const TOMBSTONES_PERCENT_MAX: u64 = 5;
 
-/// Hint of a block of out-of-order samples only, as upstream makes them, also of times whose other
-/// samples are still in the head. A merged block has it if all parents have it.
+/// Hint of a block of only out-of-order samples. Prometheus makes such blocks also for times whose
+/// in-order samples are still in the head. A merged block has the hint if all parents have it.
 pub const HINT_OUT_OF_ORDER: &str = "from-out-of-order";
 
-/// Hint of a block merged here from overlapping ones, not all of them of out-of-order samples.
+/// Hint of a block that this store merged from overlapping blocks, some with in-order samples.
 const HINT_IN_ORDER: &str = "from-in-order";
 
-/// Hints of upstream's blocks of a part of a head's series. They are merged only among themselves,
-/// since such a block does not prove that the head's other series are in blocks too.
+/// Hints of Prometheus' blocks of only some series of a head. These blocks are merged only with
+/// blocks of the same hint, since they do not prove that the other series are in blocks too.
 const HINTS_PARTIAL: [&str; 2] = ["from-stale-series", "from-selected-series"];
 
-/// The ranges that blocks grow through, in milliseconds, ascending.
+/// Time ranges of the levels of blocks, in milliseconds, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
     ranges_ms: Vec<i64>,
@@ -70,7 +70,7 @@ pub struct Plan {
     pub max_time_ms: i64,
     /// Level of the new block: one more than that of any parent.
     pub level: u32,
-    /// ULIDs of all blocks cut from a head that are in the parents, ascending.
+    /// ULIDs of all blocks cut from a head that the parents were made of, ascending.
     pub sources: Vec<String>,
     /// Hints of the new block, such as [`HINT_OUT_OF_ORDER`].
     pub hints: Vec<String>,
@@ -81,15 +81,15 @@ pub struct Plan {
 pub enum Reason {
     /// The ranges of the blocks overlap.
     Overlap,
-    /// They make up a range of the next level.
+    /// The blocks make up a range of a higher level.
     Level,
     /// Many series of the block have deletions.
     Tombstones,
 }
 
 impl Levels {
-    /// Returns the levels above blocks of `block_duration_ms`, up to a tenth of the retention or
-    /// [`RANGE_MS_MAX`]; a `retention_ms` of 0 is no limit.
+    /// Returns levels from `block_duration_ms` up to a tenth of the retention or [`RANGE_MS_MAX`];
+    /// a `retention_ms` of 0 is no limit.
     pub fn new(block_duration_ms: i64, retention_ms: i64) -> Levels {
         let range_ms_max = match retention_ms {
             1.. => RANGE_MS_MAX.min(retention_ms / 10),
@@ -101,7 +101,7 @@ impl Levels {
         Levels::from_ranges(ranges.take_while(|range_ms| *range_ms <= range_ms_max.max(first_ms)))
     }
 
-    /// Returns levels of these ranges in milliseconds, without those that do not ascend from 1 on.
+    /// Returns levels of these ranges in milliseconds, without ranges that do not ascend.
     pub fn from_ranges(ranges_ms: impl IntoIterator<Item = i64>) -> Levels {
         let mut levels = Levels { ranges_ms: Vec::new() };
         for range_ms in ranges_ms {
@@ -117,14 +117,14 @@ impl Levels {
         &self.ranges_ms
     }
 
-    /// Smallest range of blocks that deletions alone rewrite; smaller ones are merged soon anyway.
+    /// Smallest range of blocks that are rewritten for deletions; others are merged soon anyway.
     fn rewrite_range_ms(&self) -> i64 {
         self.ranges_ms.get(self.ranges_ms.len() / 2).copied().unwrap_or(i64::MAX)
     }
 }
 
 impl Plan {
-    /// The merge of these blocks; `None` for none.
+    /// Returns the merge of these blocks; `None` if the list is empty.
     pub fn of(reason: Reason, parents: &[&BlockMeta]) -> Option<Plan> {
         let mut sources = BTreeSet::new();
         for parent in parents {
@@ -136,13 +136,13 @@ impl Plan {
         if parents.iter().all(|parent| is_perhaps_out_of_order(parent)) {
             hints.push(HINT_OUT_OF_ORDER.to_owned());
         }
-        // `plan` merges only within a class, so the hint of one parent is that of all.
+        // `plan` merges only blocks with equal partial hints, so one parent's hint is that of all.
         for hint in HINTS_PARTIAL {
             if parents.iter().any(|parent| has_hint(parent, hint)) {
                 hints.push(hint.to_owned());
             }
         }
-        // Without it, overlapping parents would look like those of a block of out-of-order samples.
+        // Without this hint, the new block would look like one of overlapping out-of-order blocks.
         if hints.is_empty() && do_newest_overlap(&descs) {
             hints.push(HINT_IN_ORDER.to_owned());
         }
@@ -158,8 +158,8 @@ impl Plan {
     }
 }
 
-/// Returns the merge that is due. `fits` returns whether there is room for a block of these; a
-/// merge that does not fit is skipped, since an attempt would only wear the disk.
+/// Returns the merge that is due. `fits` returns whether the disk has space to merge these blocks;
+/// a merge that does not fit is skipped, since an attempt would only wear the disk.
 ///
 /// `stats.num_tombstones` of the metas must be that of the tombstones file; see
 /// [`survey()`](super::survey()).
@@ -175,7 +175,7 @@ pub fn plan(
             .filter(|meta| !meta.compaction.deletable && partial_class(meta) == class)
             .filter(|meta| !head_start.is_of_head(meta))
             .collect();
-        // Also by ULID, so that equal lists give equal plans.
+        // The ULID breaks ties, so that equal lists give equal plans.
         sort::sort_by(&mut blocks, |a, b| (a.min_time_ms, &a.ulid).cmp(&(b.min_time_ms, &b.ulid)));
         if let Some(due) = plan_class(&blocks, levels, &fits) {
             return Some(due);
@@ -191,7 +191,7 @@ pub fn plan_cleaning(metas: &[BlockMeta], fits: impl Fn(&[&BlockMeta]) -> bool) 
     };
     let block = metas.iter().filter(has_deletions).find(|meta| fits(&[meta]))?;
     let mut plan = Plan::of(Reason::Tombstones, &[block])?;
-    // With its single parent, the new block would look as if it proved its end.
+    // A new block with one parent would seem to prove that blocks hold all samples before its end.
     if plan.hints.is_empty() && HeadStart::of(metas).is_of_head(block) {
         plan.hints.push(HINT_OUT_OF_ORDER.to_owned());
     }
@@ -200,9 +200,8 @@ pub fn plan_cleaning(metas: &[BlockMeta], fits: impl Fn(&[&BlockMeta]) -> bool) 
 
 /// Returns the ULIDs of blocks that another block of the list was made of, ascending.
 ///
-/// A crash between the commit of a merged block and the deletion of its parents leaves them; they
-/// hold nothing that the child does not. Pass only metas of blocks that open, so that a damaged
-/// child does not cost its parents.
+/// A crash between the commit of a merged block and the deletion of its parents leaves parents that
+/// hold nothing else. Pass only metas of blocks that open: a damaged block must keep its parents.
 pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
     let mut parents: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for meta in metas {
@@ -212,7 +211,7 @@ pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
     let names = |child: &str, ulid: &str| parents.get(child).is_some_and(|all| all.contains(ulid));
     let mut found = BTreeSet::new();
     for (child, ulids) in &parents {
-        // No compaction makes blocks that name each other, or themselves, as parent: they stay.
+        // Blocks that name each other or themselves as parents were not compacted, so they stay.
         let is_gone = |ulid: &&&str| parents.contains_key(**ulid) && !names(ulid, child);
         found.extend(ulids.iter().filter(is_gone).map(|ulid| (*ulid).to_owned()));
     }
@@ -224,7 +223,7 @@ pub fn head_start_ms(metas: &[BlockMeta]) -> i64 {
     HeadStart::of(metas).time_ms
 }
 
-/// Returns the blocks with deletions that reach into the time that is read from the log.
+/// Returns the blocks with deletions whose range reaches into the time that is read from the log.
 pub fn deleted_beside_log(metas: &[BlockMeta]) -> impl Iterator<Item = &BlockMeta> {
     let start_ms = head_start_ms(metas);
     let has_deletions = |meta: &&BlockMeta| meta.stats.num_tombstones > 0;
@@ -232,14 +231,14 @@ pub fn deleted_beside_log(metas: &[BlockMeta]) -> impl Iterator<Item = &BlockMet
     metas.iter().filter(has_deletions).filter(reaches)
 }
 
-/// Returns whether the log may have samples of the block's time, depending on the other blocks.
+/// Returns whether, depending on the other blocks, the log may have samples of the block's time.
 pub fn may_lie_beside_log(meta: &BlockMeta) -> bool {
     partial_class(meta) > 0 || is_perhaps_out_of_order(meta) || is_merged(meta)
 }
 
-/// Bounds of the time from which on only the log has all in-order samples.
+/// Start of the time for which only the log has all in-order samples.
 struct HeadStart {
-    /// End of the last block that proves that all in-order samples before are in blocks.
+    /// End of the last block which proves that all earlier in-order samples are in blocks.
     time_ms: i64,
     /// End of the last block that may hold nothing but out-of-order samples.
     out_of_order_end_ms: i64,
@@ -262,16 +261,17 @@ impl HeadStart {
 
     /// Returns whether the block may reach into the time that only the log has.
     ///
-    /// Prometheus (also 3.15) merges a block of out-of-order samples with the blocks before it as
-    /// soon as there is a later one, and drops the hint: the head may begin in the middle of the
-    /// new block. The later block then has out-of-order samples too, and the newest of them is
-    /// merged only if it overlaps another. Without a later block, a merged block proves its end.
+    /// Prometheus (also 3.15) merges a block of out-of-order samples with earlier blocks as soon
+    /// as a later block exists, and drops the hint. So the head may begin in the middle of the
+    /// merged block. Then the later block has out-of-order samples too, so a merged block without
+    /// a later block of out-of-order samples proves that blocks hold all samples before its end.
     fn is_doubtful(&self, meta: &BlockMeta) -> bool {
         is_perhaps_out_of_order(meta)
             || (is_merged(meta) && meta.max_time_ms < self.out_of_order_end_ms)
     }
 
-    /// Returns whether the block must stay: merged, it would seem that blocks have all its time.
+    /// Returns whether the block must not be merged: the merged block would seem to prove that
+    /// blocks hold all samples before its end.
     fn is_of_head(&self, meta: &BlockMeta) -> bool {
         meta.max_time_ms > self.time_ms && self.is_doubtful(meta)
     }
@@ -281,15 +281,15 @@ impl HeadStart {
 ///
 /// Prometheus before the fix of its issue 18379 drops the hint when it merges two blocks of
 /// out-of-order samples, and loses samples that only its log then has. It merges the newest blocks
-/// only if they overlap, so a block whose newest parents overlap proves nothing unless a hint says
-/// so: at worst some samples stay in the log that are in blocks too. For others, see
-/// [`HeadStart::is_doubtful()`].
+/// only if they overlap. So a block whose newest parents overlap counts as out-of-order without
+/// [`HINT_IN_ORDER`]; at worst, the log keeps some samples that blocks have too. For other blocks
+/// see [`HeadStart::is_doubtful()`].
 fn is_perhaps_out_of_order(meta: &BlockMeta) -> bool {
     has_hint(meta, HINT_OUT_OF_ORDER)
         || (do_newest_overlap(&meta.compaction.parents) && !has_hint(meta, HINT_IN_ORDER))
 }
 
-/// Returns whether the block was made of several, perhaps some of out-of-order samples.
+/// Returns whether the block was merged from several blocks, perhaps some out-of-order ones.
 fn is_merged(meta: &BlockMeta) -> bool {
     meta.compaction.parents.len() > 1 && !has_hint(meta, HINT_IN_ORDER)
 }
@@ -316,7 +316,7 @@ fn plan_class(
     if let Some(run) = overlapping(blocks).iter().find(|run| fits(run)) {
         return Plan::of(Reason::Overlap, run);
     }
-    // The newest block stays, so that it can be copied before it is merged, as upstream.
+    // As in Prometheus, the newest block is not merged, so that it can be copied before.
     let (_newest, older) = blocks.split_last()?;
     let high_ms = older.last()?.min_time_ms;
     for range_ms in levels.ranges_ms.iter().skip(1) {
@@ -330,7 +330,7 @@ fn plan_class(
             }
         }
     }
-    // From the newest block on, as upstream.
+    // As in Prometheus, the search begins with the newest block.
     let due = |meta: &&&BlockMeta| is_worth_rewriting(meta, levels) && fits(&[**meta]);
     let block = older.iter().rev().find(due)?;
     Plan::of(Reason::Tombstones, &[block])
@@ -348,14 +348,14 @@ fn is_worth_rewriting(meta: &BlockMeta, levels: &Levels) -> bool {
         return false;
     }
     let is_large = meta.max_time_ms.saturating_sub(meta.min_time_ms) >= levels.rewrite_range_ms();
-    // Upstream's ratio is tombstones / (series + 1).
+    // Prometheus' ratio is tombstones / (series + 1).
     let many = tombstones.saturating_mul(100)
         > series.saturating_add(1).saturating_mul(TOMBSTONES_PERCENT_MAX);
-    // A block that is deleted entirely is rewritten at any size, as upstream does.
+    // As in Prometheus, a block that is deleted entirely is rewritten at any size.
     tombstones >= series || (is_large && many)
 }
 
-/// Returns runs of blocks, each overlapping one before it in the run; `blocks` by start.
+/// Returns runs of blocks, each overlapping an earlier one; `blocks` is sorted by start.
 fn overlapping<'a>(blocks: &[&'a BlockMeta]) -> Vec<Vec<&'a BlockMeta>> {
     let mut runs: Vec<Vec<&BlockMeta>> = Vec::new();
     let mut end_ms = i64::MIN;
@@ -370,7 +370,7 @@ fn overlapping<'a>(blocks: &[&'a BlockMeta]) -> Vec<Vec<&'a BlockMeta>> {
     runs
 }
 
-/// Groups blocks by aligned range, without those that cross a border; `blocks` by start.
+/// Groups blocks by aligned range, without blocks that cross a border; `blocks` is sorted.
 pub(super) fn split_by_range<'s, 'a>(
     blocks: &'s [&'a BlockMeta],
     range_ms: i64,

@@ -1,16 +1,16 @@
-//! Joins small chunks in blocks into larger and narrower ones than the head has.
+//! Joins small chunks of blocks into longer chunks, which need fewer bytes per sample.
 //!
-//! A chunk costs some thirty bytes before its third sample: length, encoding and checksum, a count,
-//! the first two samples in full, and its entry in the index: with 120 samples a chunk, a quarter
-//! of a byte per sample. In blocks that are cut, and in merged ones whose parents had short chunks,
-//! runs of neighbouring XOR chunks become one chunk with newly chosen windows (`narrow_xor.rs`).
+//! A chunk has some thirty bytes before its third sample: length, encoding and checksum, a count,
+//! the first two samples in full, and its entry in the index. With 120 samples a chunk, this is a
+//! quarter of a byte per sample. In cut blocks, and in merged blocks whose parents had short
+//! chunks, runs of neighbouring XOR chunks become one chunk with new windows (`narrow_xor.rs`).
 //!
-//! Invariants: samples stay the same, bit by bit; a run that would not get smaller, or is not in
-//! time order, is left as it is; a chunk that is at least half as long as it may become is left
-//! alone, so that a sample is encoded again about once in its life. Chunks of histograms are
-//! copied, and so are those with start timestamps: an XOR chunk cannot hold these, and in
-//! upstream's encoding of them a chunk of more than 127 samples takes up to three bytes for each
-//! further one. XOR2 chunks without start timestamps become XOR chunks, which every reader knows.
+//! Invariants: samples stay the same, bit by bit. A run that would not get smaller, or is not in
+//! time order, does not change. A chunk with more than half of the largest sample count does not
+//! change, so that a sample is encoded again about once. Chunks of histograms are copied. So are
+//! chunks with start timestamps, which XOR chunks cannot hold, and for which Prometheus' encoding
+//! needs up to three bytes for each sample after the 127th. XOR2 chunks without start timestamps
+//! become XOR chunks, which every reader knows.
 
 use super::narrow_xor::NarrowXor;
 use crate::chunk::{
@@ -18,8 +18,8 @@ use crate::chunk::{
 };
 use crate::model::Sample;
 
-/// Samples up to which neighbouring chunks are joined. Upstream's readers take up to 65,535; an
-/// instant query decodes a whole chunk, so longer chunks cost more than they save.
+/// Largest number of samples of a joined chunk. Prometheus reads up to 65,535, but an instant query
+/// decodes a whole chunk, so longer chunks cost more than they save.
 pub const SAMPLES_PER_CHUNK_COMPACTED: usize = 960;
 
 /// Bytes of a chunk besides its data: length, encoding, checksum, entry in the index.
@@ -32,7 +32,7 @@ pub(super) struct Repacker {
 }
 
 impl Repacker {
-    /// Joins up to `samples_max` samples, as far as a chunk can count; 0 leaves all as it is.
+    /// Makes a repacker that joins up to `samples_max` samples, at most 65,535; 0 joins nothing.
     pub(super) fn new(samples_max: usize) -> Repacker {
         let samples_max = samples_max.min(usize::from(u16::MAX));
         Repacker { samples_max, narrow: NarrowXor::default(), samples: Vec::new() }
@@ -47,7 +47,7 @@ impl Repacker {
             let count = usize::from(sample_count(&chunk)?);
             // A chunk more than half full stays, or each merge would encode its samples again.
             let is_small = is_plain_floats(&chunk) && 2 * count <= self.samples_max;
-            // A chunk that is copied ends the run before it, since chunks keep their order.
+            // A chunk that is copied ends the current run, since chunks must keep their order.
             if !is_small || run_samples + count > self.samples_max {
                 self.join(&mut run, &mut packed)?;
                 run_samples = 0;
@@ -76,7 +76,7 @@ impl Repacker {
         Ok(())
     }
 
-    /// Returns one chunk with all samples; `None` if there are none, or they do not ascend.
+    /// Returns one chunk with all samples; `None` if the run is empty or not in time order.
     fn joined(&mut self, run: &[Chunk]) -> Result<Option<Chunk>, ChunkError> {
         self.samples.clear();
         let sample = |timestamp_ms, value| Sample { timestamp_ms, value };

@@ -1,25 +1,25 @@
 //! Choice of the blocks to drop, by age and size: a pure function. The oldest are dropped first.
 //!
-//! Age is measured from the newest block, as upstream does: a node that receives nothing keeps what
-//! it has, and a clock that jumps ahead deletes nothing. A clock earlier than the newest block
-//! counts instead, because that block then comes from a sender whose clock is ahead, and must not
-//! push out all others; a clock before this software existed, as on a board without a battery, is
-//! ignored. Blocks more than a day after all others, as a clock that ran ahead makes them, count
-//! only once they cover a day themselves. Of two doubtful times the one that deletes less counts;
-//! the size limit holds whatever the time.
+//! Age is measured from the end of the newest block, as in Prometheus: a node that receives nothing
+//! keeps its blocks, and a clock that jumps ahead deletes nothing. If the clock is earlier than
+//! that end, age is measured from the clock: the newest block then comes from a sender whose clock
+//! is ahead, and must not push out all other blocks. A clock that is not set, as on a board without
+//! a battery, is ignored. Blocks more than a day after all others, as a clock that ran ahead makes
+//! them, are ignored until they cover a day themselves. In doubt, the time that deletes less is
+//! used. The size limit does not depend on times.
 
 use super::Levels;
 use super::plan::split_by_range;
 use crate::block::BlockMeta;
 use tidepool_model::sort;
 
-/// Earlier clocks, before 1 January 2025, are not set.
+/// A clock before this time, 1 January 2025, is not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
 
-/// A gap of time that is not believed at once, and the length of data that makes it believed.
+/// Blocks after a longer gap than this are ignored until they cover this duration themselves.
 const LEAP_MS: i64 = 24 * 3_600_000;
 
-/// At most one part in this many of the size limit is reserved for a compaction.
+/// Divisor: at most a fifth of the size limit is reserved for a compaction.
 const RESERVE_PARTS: u64 = 5;
 
 /// A block and its size on disk.
@@ -36,7 +36,7 @@ pub struct SizedBlock {
 /// Limits of age and size, and the bytes that are not blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// A block is dropped when it ends this many milliseconds before the newest; 0 keeps all.
+    /// A block is dropped when it ends this many milliseconds before the newest block; 0 keeps all.
     pub age_ms: i64,
     /// Limit of all bytes together; 0 is no limit.
     pub bytes_max: u64,
@@ -84,7 +84,7 @@ pub fn beyond_retention(blocks: &[SizedBlock], retention: &Retention, now_ms: i6
         } else if !is_pinned && kept_from_ms.is_some_and(|kept_ms| meta.max_time_ms <= kept_ms) {
             Some(DroppedFor::Age)
         } else {
-            // Once a block does not fit, no older one does.
+            // Once a block does not fit, no older block does.
             bytes = bytes.saturating_add(*block_bytes);
             let is_over = retention.bytes_max > 0 && bytes > retention.bytes_max;
             is_over.then_some(DroppedFor::Size)
@@ -110,13 +110,13 @@ pub fn largest_merge_bytes(blocks: &[SizedBlock], levels: &Levels) -> u64 {
     groups.into_iter().filter(|group| group.len() > 1).map(group_bytes).max().unwrap_or(0)
 }
 
-/// Returns the time up to which the ends of blocks are too old; `None` if no block is too old.
+/// Returns the latest end at which a block is too old; `None` if no block is too old.
 fn oldest_kept_ms(newest_first: &[&SizedBlock], age_ms: i64, now_ms: i64) -> Option<i64> {
     let newest_ms = believed_end_ms(newest_first, age_ms.min(LEAP_MS))?;
     if age_ms <= 0 {
         return None;
     }
-    // A clock that is not set would drop nothing at all.
+    // A clock that is not set would keep all blocks.
     let reference_ms = match now_ms {
         CLOCK_MS_MIN.. => newest_ms.min(now_ms),
         _ => newest_ms,
@@ -124,7 +124,7 @@ fn oldest_kept_ms(newest_first: &[&SizedBlock], age_ms: i64, now_ms: i64) -> Opt
     Some(reference_ms.saturating_sub(age_ms))
 }
 
-/// Returns the end of the newest block, ignoring blocks behind a gap of [`LEAP_MS`] that together
+/// Returns the end of the newest block, ignoring blocks after a gap of [`LEAP_MS`] that together
 /// are shorter than `believed_ms`.
 fn believed_end_ms(newest_first: &[&SizedBlock], believed_ms: i64) -> Option<i64> {
     let mut end_ms = newest_first.first()?.meta.max_time_ms;
@@ -134,10 +134,10 @@ fn believed_end_ms(newest_first: &[&SizedBlock], believed_ms: i64) -> Option<i64
             break;
         }
         if start_ms.saturating_sub(meta.max_time_ms) > LEAP_MS && start_ms != i64::MAX {
-            // The blocks behind the gap are too short to be believed: the search starts over here.
+            // Blocks after the gap are too short to be believed: the search starts over here.
             (end_ms, covered_ms) = (meta.max_time_ms, 0);
         }
-        // Overlapping blocks must not count twice.
+        // The overlap of two blocks must not be counted twice.
         let until_ms = meta.max_time_ms.min(start_ms);
         covered_ms = covered_ms.saturating_add(until_ms.saturating_sub(meta.min_time_ms).max(0));
         start_ms = start_ms.min(meta.min_time_ms);

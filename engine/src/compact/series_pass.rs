@@ -1,5 +1,5 @@
 //! The second pass of a cut or merge: writes series and chunks a slice at a time, then finishes the
-//! block. First passes, over symbols, differ by the source of the series.
+//! block. The first passes, which collect symbols, are in `cut.rs` and `merge.rs`.
 
 use super::SERIES_PER_SLICE;
 use super::repack::Repacker;
@@ -16,13 +16,13 @@ use crate::wire::ChunkedSeries;
 /// Bytes of chunks that one slice writes, exceeded by one series at most.
 const CHUNK_BYTES_PER_SLICE: usize = 4 * 1024 * 1024;
 
-/// A block whose series are being written. Dropped before it is finished, it leaves no trace.
+/// A block whose series are being written. If dropped before it is finished, it leaves no trace.
 pub(super) struct SeriesPass {
     builder: Box<BlockBuilder>,
     repacker: Repacker,
     /// Range that chunks are clipped to.
     range: TimeRange,
-    /// Number of series that may still be taken.
+    /// Number of series that the pass may still write.
     left: u64,
     taken: u64,
     memory_bytes_max: u64,
@@ -30,7 +30,7 @@ pub(super) struct SeriesPass {
 
 pub(super) struct NextSeries {
     pub(super) labels: Labels,
-    /// Chunks in linked files, by their new places.
+    /// Chunks in linked files, with their positions in the new block.
     pub(super) linked: Vec<ChunkMeta>,
     pub(super) chunks: Vec<Chunk>,
 }
@@ -43,7 +43,7 @@ impl From<ChunkedSeries> for NextSeries {
 
 impl SeriesPass {
     /// Begins a block, which may have linked files; its other chunks get up to `samples_per_chunk`
-    /// samples. `symbols` are those of all series of the pass.
+    /// samples. `symbols` must contain the labels of all series of the pass.
     pub(super) fn begin(
         out: Box<dyn BlockWriter>,
         linked: LinkedChunks,
@@ -56,7 +56,7 @@ impl SeriesPass {
         Ok(SeriesPass { builder, repacker, range, left, taken: 0, memory_bytes_max })
     }
 
-    /// Limits the pass: its series, the range of samples, and the memory at which it ends early.
+    /// Limits series, range of samples, and memory; beyond the memory limit the pass ends early.
     pub(super) fn with_bounds(
         self,
         range: TimeRange,
@@ -71,7 +71,7 @@ impl SeriesPass {
         self.step_of(|| Ok(series.next_series()?.map(NextSeries::from)))
     }
 
-    /// Does the same with series that may have linked chunks.
+    /// Does the same as `step` with series that may have linked chunks.
     pub(super) fn step_of(
         &mut self,
         mut next: impl FnMut() -> Result<Option<NextSeries>>,
@@ -82,7 +82,7 @@ impl SeriesPass {
                 return Ok(true);
             }
             let Some(NextSeries { labels, linked, mut chunks }) = next()? else { return Ok(true) };
-            // A cursor returns whole chunks, which may reach out of the range.
+            // A cursor returns whole chunks, which may extend beyond the range.
             if self.range != TimeRange::ALL {
                 chunks = clip_chunks(&labels, chunks, self.range)?;
             }
@@ -93,7 +93,7 @@ impl SeriesPass {
             self.builder.add_linked_series(&labels, &linked, &chunks)?;
             self.left -= 1;
             self.taken += 1;
-            // Checked after the series, so that a pass takes one at least.
+            // Checked after the series, so that a pass writes at least one.
             if self.memory_bytes() > self.memory_bytes_max {
                 return Ok(true);
             }
@@ -105,12 +105,12 @@ impl SeriesPass {
         Ok(false)
     }
 
-    /// Number of series that the pass could still have taken.
+    /// Number of series that the pass may still write.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Number of series taken, those without samples in the range included.
+    /// Number of series read, including series without samples in the range.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
@@ -124,7 +124,7 @@ impl SeriesPass {
         self.builder.memory_bytes()
     }
 
-    /// Writes all that follows the series; `None` for a block without samples.
+    /// Writes the rest of the block after its series; `None` for a block without samples.
     pub(super) fn seal(self, params: BlockMetaParams) -> Result<Option<SealedBlock>> {
         if self.builder.stats().num_samples == 0 {
             return Ok(None);
@@ -132,7 +132,7 @@ impl SeriesPass {
         Ok(Some(self.builder.seal(params)?))
     }
 
-    /// Writes all that follows the series, and makes the block durable and visible.
+    /// Writes the rest of the block after its series, and makes the block durable and visible.
     pub(super) fn finish(self, params: BlockMetaParams) -> Result<Option<BlockMeta>> {
         Ok(self.seal(params)?.map(SealedBlock::commit).transpose()?)
     }

@@ -9,8 +9,8 @@ use crate::storage::{Blocks, StorageError, StorageResult};
 /// Readable and unreadable blocks of a storage.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Blocks whose `meta.json` and `tombstones` are readable, by name. `stats.num_tombstones` is
-    /// that of the tombstones file, since a crash may leave the count in `meta.json` behind.
+    /// Metas of blocks with readable `meta.json` and `tombstones`, by ULID. `num_tombstones` is
+    /// that of the tombstones file, since a crash may leave an old count in `meta.json`.
     pub metas: Vec<BlockMeta>,
     /// Blocks that could not be read, with reasons.
     pub bad: Vec<BadBlock>,
@@ -70,8 +70,8 @@ fn read_block(blocks: &dyn Blocks, ulid: &str) -> Result<BlockMeta, BlockError> 
 }
 
 impl BadBlock {
-    /// Converts the error of reading a block. A device that cannot return the bytes counts as
-    /// damage too: one bad sector must not stop the work on other blocks.
+    /// Converts a read error of a block. A device that cannot return the bytes counts as damage
+    /// too: one bad sector must not stop the work on other blocks.
     pub fn of(block: &str, error: &BlockError) -> BadBlock {
         let (file, offset) = match error {
             BlockError::Damaged(damage) | BlockError::Index(IndexError::Damaged(damage)) => {

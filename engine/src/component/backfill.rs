@@ -30,10 +30,10 @@ impl Importer {
 
 impl GuestImporter for Importer {
     fn new(block_duration_ms: i64, bytes_max: u64, hash_seed: u64) -> Importer {
-        // Beyond 4 GiB the memory of the instance is the limit.
+        // A limit beyond 4 GiB has no effect, because the instance has less memory.
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let options = BackfillOptions { block_duration_ms, bytes_max, hash_seed };
-        // A WIT constructor cannot fail, so the error waits for the first call.
+        // A WIT constructor cannot fail, so the first call returns the error.
         Importer(RefCell::new(Backfill::new(Rc::new(HostBlocks), options)))
     }
 

@@ -1,4 +1,4 @@
-//! Conversions between the engine's types and those of the contract.
+//! Conversions between the engine's types and the types of the WIT interfaces.
 
 use super::bindings::exports::tidepool::tsdb::store;
 use super::bindings::tidepool::tsdb::types as wit;
@@ -40,7 +40,7 @@ impl From<StorageError> for wit::StorageError {
 
 impl From<wit::Error> for Error {
     fn from(error: wit::Error) -> Error {
-        // An error of the import `head-source`, which converts back into the same `wit::Error`.
+        // Errors of the import `head-source` convert back unchanged, but `Malformed` to `Corrupt`.
         let remote = match error {
             wit::Error::NotOpen => return Error::NotOpen,
             wit::Error::Invalid(why) => return Error::Invalid(why),
@@ -134,7 +134,7 @@ impl From<Error> for wit::Error {
                 offset: 0,
                 reason: source.to_string(),
             }),
-            // A snapshot of another time or version is intact, and only cannot be loaded here.
+            // A snapshot of another time or version is intact, so it is not reported as corrupt.
             Error::SavedHead(SavedHeadError::Outdated { .. } | SavedHeadError::Version { .. }) => {
                 wit::Error::Invalid(text)
             }
@@ -264,8 +264,8 @@ impl From<wit::Lookup> for Lookup {
 
 impl From<&Lookup> for wit::Lookup {
     fn from(lookup: &Lookup) -> wit::Lookup {
-        // The head is asked for one string more, so that the caller that merges its answer with
-        // others' knows whether the limit left something out; 0 is no limit.
+        // Asks the head for one string more than the limit, so that the caller, which adds strings
+        // of blocks, sees whether the limit leaves out any; 0 means no limit.
         let set = |set: &Vec<MatcherSpec>| set.iter().map(Into::into).collect();
         wit::Lookup {
             matcher_sets: lookup.matcher_sets.iter().map(set).collect(),
@@ -297,7 +297,7 @@ impl From<SeriesExemplars> for store::SeriesExemplars {
 impl From<Chunk> for wit::Chunk {
     fn from(chunk: Chunk) -> wit::Chunk {
         let encoding = match chunk.encoding {
-            // A cursor gives no chunk with start timestamps.
+            // Cursors convert chunks with start timestamps to plain chunks before they return them.
             Encoding::Xor | Encoding::Xor2 => wit::ChunkEncoding::Xor,
             Encoding::Histogram | Encoding::HistogramSt => wit::ChunkEncoding::Histogram,
             Encoding::FloatHistogram | Encoding::FloatHistogramSt => {

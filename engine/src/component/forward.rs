@@ -39,7 +39,7 @@ impl Destination {
 fn records<'r>(bytes: &'r [u8], lengths: &'r [u32]) -> impl Iterator<Item = &'r [u8]> {
     let mut rest = bytes;
     lengths.iter().map(move |len| {
-        // A length beyond the end gives a short record, which then fails to decode.
+        // A length beyond the end yields a short record, which then fails to decode.
         let (record, after) = rest.split_at(rest.len().min(*len as usize));
         rest = after;
         record
@@ -56,7 +56,7 @@ fn made(settings: forward::Settings) -> Result<Forwarder, String> {
 
 impl GuestDestination for Destination {
     fn new(settings: forward::Settings) -> Destination {
-        // A WIT constructor cannot fail, so the error waits for the first call.
+        // A WIT constructor cannot fail, so the first call returns the error.
         Destination(RefCell::new(made(settings)))
     }
 
@@ -114,7 +114,7 @@ impl GuestDestination for Destination {
 
     fn store_window(&self) -> Result<Option<forward::StoreWindow>, wit::Error> {
         let window = self.with(|forwarder| forwarder.store_window())?;
-        // The contract's ranges include their end.
+        // Time ranges of the WIT interface include their end.
         Ok(window.map(|(start_ms, rows)| forward::StoreWindow {
             start_ms,
             end_ms: start_ms.saturating_add(WINDOW_MS - 1),

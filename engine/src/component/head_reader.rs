@@ -1,4 +1,4 @@
-//! The head of this instance, as other instances read it through their host.
+//! Exports the cursors through which other instances read the head of this instance.
 
 use super::OpenStrings;
 use super::bindings::exports::tidepool::tsdb::store::{

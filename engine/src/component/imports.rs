@@ -1,4 +1,4 @@
-//! The component's imports, as the storage and the head source of the engine.
+//! Implements the engine's storage and head source by the imports of the component.
 
 use super::bindings::tidepool::tsdb::types as wit;
 use super::bindings::tidepool::tsdb::{blocks, head_source, wal};
@@ -86,7 +86,7 @@ impl Blocks for HostBlocks {
 
     fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
         let writer = blocks::create(now_ms)?;
-        // Asked once: each call of `writer.id` would cross to the host.
+        // The id is read once, because each call of `writer.id` crosses to the host.
         Ok(Box::new(HostBlockWriter { id: writer.id(), writer }))
     }
 

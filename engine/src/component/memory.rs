@@ -1,10 +1,11 @@
-//! Memory in use by the instance: bytes that its allocator gave out and did not get back.
+//! Counts the bytes that the instance has allocated and not freed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Header and granularity of pieces of this target's allocator (dlmalloc), in bytes.
+/// Header of each allocation of dlmalloc, which is this target's allocator, in bytes.
 const HEADER_BYTES: usize = 4;
+/// Sizes of dlmalloc's allocations are multiples of this number of bytes.
 const GRAIN_BYTES: usize = 8;
 
 static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -13,7 +14,7 @@ pub fn used_bytes() -> u64 {
     USED_BYTES.load(Relaxed) as u64
 }
 
-/// Size of linear memory, which never shrinks.
+/// Size of linear memory in bytes, which never shrinks.
 pub fn linear_bytes() -> u64 {
     core::arch::wasm32::memory_size::<0>() as u64 * 64 * 1024
 }
@@ -24,11 +25,11 @@ struct Counted;
 static ALLOCATOR: Counted = Counted;
 
 fn piece_bytes(bytes: usize) -> usize {
-    // Pieces are rounded up as dlmalloc does, which makes none shorter than two grains.
+    // Rounded up as dlmalloc does, whose smallest allocation has two grains.
     (bytes + HEADER_BYTES).next_multiple_of(GRAIN_BYTES).max(2 * GRAIN_BYTES)
 }
 
-// An allocator is unsafe by nature. Every call goes to the system's with its arguments unchanged.
+// `GlobalAlloc` is an unsafe trait. Calls are passed to the system's allocator unchanged.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -1,9 +1,9 @@
-//! The engine as a WebAssembly component: the only room that sees generated WIT types.
+//! The engine as a WebAssembly component: the only module that sees generated WIT types.
 //!
-//! Converts in both directions and decides nothing. One instance is one store, so the engine lives
-//! in a thread-local of the instance's only thread.
+//! It converts types in both directions and decides nothing. An instance has one store and one
+//! thread, so the engine is a thread-local variable.
 
-// Generated code calls the canonical ABI, which is unsafe by nature.
+// Generated code calls the canonical ABI, which needs unsafe code.
 #[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
 mod bindings {
     #[cfg(feature = "promql")]
@@ -106,7 +106,7 @@ impl Guest for Component {
             blocks: Rc::new(HostBlocks),
             head: Some(Rc::new(HostHead)),
         };
-        // Opened first, so that on an error the engine of an earlier call stays.
+        // Set only after a successful open, so that an error keeps the engine of an earlier call.
         let opened = Engine::open(role, options, storage)?;
         ENGINE.set(Some(opened));
         Ok(())
@@ -359,7 +359,7 @@ impl Guest for Component {
     }
 
     fn save_head() -> Result<store::SavedHead, wit::Error> {
-        // Taken, since the engine is consumed, also when saving it fails.
+        // `save_head` consumes the engine, even if saving fails.
         let engine = ENGINE.take().ok_or(wit::Error::NotOpen)?;
         let saved = engine.save_head()?;
         Ok(store::SavedHead::new(OpenSavedHead(RefCell::new(saved))))
@@ -443,7 +443,7 @@ impl GuestStrings for OpenStrings {
     fn is_truncated(&self) -> bool {
         match self {
             OpenStrings::Merged(strings) => strings.borrow().is_truncated(),
-            // The instance that merges these strings with others knows the limit.
+            // Only the instance that merges these strings with others applies the limit.
             OpenStrings::OfHead(_) => false,
         }
     }

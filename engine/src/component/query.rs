@@ -1,4 +1,4 @@
-//! Exports the interface `query`: PromQL expressions in, series or bytes out.
+//! Exports the interface `query`: evaluates PromQL expressions to series or encoded answers.
 
 use super::ENGINE;
 use super::bindings::exports::tidepool::tsdb::query::{

@@ -1,4 +1,4 @@
-//! Resources of a head besides cursors: exemplars, and walks over its cardinality.
+//! Exports exemplar cursors, exemplar scans and cardinality walks.
 
 use super::bindings::exports::tidepool::tsdb::store::{
     self, GuestCardinalityWalk, GuestExemplarCursor, GuestExemplarScan,

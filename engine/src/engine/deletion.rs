@@ -1,4 +1,4 @@
-//! Deleting samples, cleaning tombstones, and snapshots of the head: work on request.
+//! Work on request: deleting samples, cleaning tombstones, and snapshots of the head.
 
 use super::upkeep::{Room, Task, UpkeepProgress};
 use super::{Engine, Role, compile};
@@ -18,10 +18,10 @@ pub struct Deleted {
 }
 
 impl Engine {
-    /// Deletes the samples in a range of all series that any selector matches: those of the head,
-    /// also of another instance's, then those of the blocks, if the role has them. Samples that are
-    /// written later stay, wherever they lie in time. After a failure of storage, repeating the
-    /// call completes it.
+    /// Deletes the samples in a range of all series that any selector matches: first in the head,
+    /// which may be another instance's, then in the blocks, if the role has any. Samples written
+    /// later are kept, whatever their time. If storage fails, a repeated call completes the
+    /// deletion.
     pub fn delete(&mut self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<Deleted> {
         if self.role == Role::Query {
             return Err(Error::WrongRole { call: "delete" });
@@ -34,7 +34,7 @@ impl Engine {
         if range.end_ms < range.start_ms || selectors.is_empty() {
             return Ok(deleted);
         }
-        // The head first: a block that is cut in between would still hold the samples.
+        // The head comes first, so that a block cut in between does not hold the samples.
         deleted.head_series = self.head.delete(selectors, range)?;
         if self.upkeep.is_some() {
             let in_blocks = delete_from_blocks(&*self.blocks, &compiled, range)?;

@@ -1,5 +1,5 @@
-//! The head of this instance, as others read it. Each call is a slice of work, so writes wait
-//! little.
+//! Cursors through which other instances read the head of this instance. Each call does a bounded
+//! slice of work, so that writes wait only briefly.
 
 use super::Engine;
 use super::log::Log;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// Largest size for which a page is allocated at once, in bytes.
 const PAGE_BYTES_USUAL: usize = 64 * 1024;
 
-/// Bytes that most pages need beyond those asked for.
+/// Bytes allocated beyond the requested size, because the last series of a page may exceed it.
 const OVERSHOOT_BYTES: usize = 4 * 1024;
 
 type OwnHead = (Rc<RefCell<Head>>, Rc<RefCell<Log>>);
@@ -52,7 +52,7 @@ impl Engine {
             Ok(cursor) => cursor,
             Err(not_now) => return Ok(not_now.into()),
         };
-        // The new cursor counts too; returning drops it again.
+        // The new cursor counts towards the limit; returning an error drops the cursor.
         if borrowed.has_too_many_cursors() {
             return Err(Error::ShortOfMemory { max: borrowed.memory_bytes_max() });
         }
@@ -97,7 +97,7 @@ impl Engine {
     }
 
     fn own_head(&self, call: &'static str) -> Result<OwnHead> {
-        // A cut during replay reads the series that are already replayed.
+        // A cut that was planned during replay reads the series that are already replayed.
         if !self.is_cut_while_replaying() {
             self.check_replayed()?;
         }
@@ -133,8 +133,8 @@ impl HeadReader {
         })
     }
 
-    /// Returns the next series without chunks and external labels: all, or those with samples in
-    /// range.
+    /// Returns the next series without chunks and external labels. `only_in_range` leaves out
+    /// series without samples in the range.
     pub fn labels(&mut self, bytes_max: u32, only_in_range: bool) -> Result<HeadPage> {
         let head = self.head.borrow();
         self.cursor.begin_page();
@@ -150,8 +150,8 @@ impl HeadReader {
         })
     }
 
-    /// Keeps series of the last page of labels, by their positions there; after the next rewind the
-    /// cursor returns only these.
+    /// Keeps series of the last page of labels, given by their positions on that page. After the
+    /// next rewind, the cursor returns only series that were kept.
     pub fn keep(&mut self, positions: &[u32]) -> Result<()> {
         match self.cursor.keep(positions) {
             true => Ok(()),
@@ -164,7 +164,7 @@ impl HeadReader {
         self.cursor.rewind();
     }
 
-    /// Deletes the samples in the range from the next series; at the end the log matches the head.
+    /// Deletes the samples in the range from the next series; in the end the log matches the head.
     pub fn delete(&mut self) -> Result<HeadDeletion> {
         let HeadReader { head, log, cursor, range, is_deleting } = self;
         delete_some(head, log, cursor, *range, is_deleting)
@@ -179,7 +179,7 @@ impl HeadStringReader {
     }
 }
 
-/// Does a slice of a deletion from the series of a cursor.
+/// Deletes the samples in a range from a slice of the series of a cursor.
 pub(super) fn delete_some(
     head: &RefCell<Head>,
     log: &RefCell<Log>,
@@ -188,10 +188,10 @@ pub(super) fn delete_some(
     is_begun: &mut bool,
 ) -> Result<HeadDeletion> {
     let (mut head, mut log) = (head.borrow_mut(), log.borrow_mut());
-    // The log records a deletion even if the head has none of its series.
+    // The first call always marks the log, which may have samples of series that the head dropped.
     if !std::mem::replace(is_begun, true) || !cursor.is_at_end() {
         let spans = head.spans_to_delete(cursor, range);
-        // The log first: if the write fails, the head must not have changed.
+        // The log is written first, because after a failed write the head must be unchanged.
         log.append_deletion(&head, &spans, range)?;
         head.delete(&spans)
             .map_err(|source| Error::Chunk { series: "with deleted samples".into(), source })?;

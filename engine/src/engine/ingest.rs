@@ -1,4 +1,4 @@
-//! The way of a decoded request into a batch of the head.
+//! Adds a decoded request to a batch of the head.
 
 use super::request_templates::{RequestTemplates, TemplateState};
 use crate::chunk::ChunkError;
@@ -23,9 +23,9 @@ pub struct Ingest<'h, 'r> {
     predictor: NextSeriesPredictor<'r>,
     templates: &'h mut RequestTemplates,
     template_state: TemplateState<'r>,
-    /// The series being decoded, as it was encoded.
+    /// Encoded bytes of the series being decoded.
     encoded: Option<EncodedSeries<'r>>,
-    /// Metadata of this request that was taken, as symbol references: series of a family share it.
+    /// Metadata already stored from this request, as symbol references; most series repeat some.
     metadata_taken: FxHashSet<[u32; 4]>,
     damaged: Option<Error>,
 }
@@ -49,11 +49,11 @@ impl<'h, 'r> Ingest<'h, 'r> {
         }
     }
 
-    /// Drops series that only refused rows needed. Returns damage found in the head's memory.
+    /// Drops new series of which no row was accepted. Fails if a chunk in the head is damaged.
     pub fn finish(self) -> Result<()> {
         match self.template_state {
             TemplateState::Matching(matching) => self.templates.keep(matching, self.head.now_ms()),
-            // A new series may still be removed from the head, so no template may have its slot.
+            // A new series is removed again if the batch fails, so no template may have its slot.
             TemplateState::Recording(recording) if self.head.created(self.batch).is_empty() => {
                 self.templates.add(recording, self.head.now_ms());
             }
@@ -88,8 +88,8 @@ impl<'h, 'r> Ingest<'h, 'r> {
         checked.map_err(|source| chunk_error(head, slot, source))
     }
 
-    /// Takes the rows of one series, whose labels `find` looks up. Returns its slot, unless
-    /// refused.
+    /// Adds the rows of one series, which `find` looks up by its labels. Returns the slot of the
+    /// series; `None` if the series is refused.
     #[inline]
     fn series(
         &mut self,
@@ -98,8 +98,8 @@ impl<'h, 'r> Ingest<'h, 'r> {
         name: impl Fn(&Self) -> String,
     ) -> Option<Slot> {
         let rows = data.rows();
-        // Checked before `find`, which would create the series. Prometheus sends exemplars without
-        // their samples: they are taken if there is the series.
+        // Checked before `find`, which would create the series. Exemplars count as rows, because
+        // Prometheus sends them without their samples; they are stored if the series exists.
         if rows == 0 {
             let name = name(self);
             self.batch.refuse(RefusalReason::NoSamples, 0, 1, || {
@@ -120,7 +120,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
                     LookupError::SeriesLimit { .. } => RefusalReason::SeriesLimit,
                     LookupError::MemoryLimit { .. } => RefusalReason::MemoryLimit,
                 };
-                // The counters are of samples, without exemplars.
+                // The counters count samples, not exemplars.
                 let samples = data.samples.len() + data.histograms.len();
                 self.head.counters.count_refused(reason, samples as u64);
                 let name = name(self);
@@ -135,7 +135,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
     #[inline]
     fn rows(&mut self, slot: Slot, data: SeriesData<'_>) {
         for sample in data.samples {
-            // Damage in one series does not stop other rows; `finish` returns it.
+            // Damage in one series does not stop other rows; `finish` returns the error.
             if let Err(error) = Self::check_float(self.head, self.batch, slot, *sample) {
                 self.damaged = Some(error);
             }
@@ -187,7 +187,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
         &self,
         labels: &ExemplarLabels<'_>,
     ) -> std::result::Result<Labels, (RefusalReason, String)> {
-        // A character has four bytes at most. Few references may stand for long symbols.
+        // Checked before the labels are copied: few references may name long symbols.
         let bytes = match labels {
             ExemplarLabels::Pairs(pairs) => {
                 pairs.iter().map(|(name, value)| name.len() + value.len()).sum()
@@ -223,7 +223,7 @@ fn chunk_error(head: &Head, slot: Slot, source: ChunkError) -> Error {
     Error::Chunk { series: head.packed_labels(slot).to_string(), source }
 }
 
-/// Reduces a histogram to the finest resolution that is stored, and checks it.
+/// Reduces a histogram to the finest resolution that is stored, and validates it.
 fn storable(value: &mut Value) -> std::result::Result<(), HistogramError> {
     match value {
         Value::Float(_) => Ok(()),
@@ -235,7 +235,7 @@ fn storable(value: &mut Value) -> std::result::Result<(), HistogramError> {
 fn storable_histogram<C: Count>(
     histogram: &mut Rc<NativeHistogram<C>>,
 ) -> std::result::Result<(), HistogramError> {
-    // The request shares the histogram; only one that is too fine is copied.
+    // `make_mut` copies the histogram, which the request shares, so it is called only if needed.
     if histogram.is_too_fine() {
         Rc::make_mut(histogram).limit_resolution()?;
     }
@@ -263,7 +263,7 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         let TemplateState::Matching(matching) = &mut self.template_state else {
             return Consumed::Nothing;
         };
-        // A series without rows is refused, which only the slow path does.
+        // A series without rows leaves this fast path, because only the slow path refuses it.
         let known = matching.next(series).filter(|_| data.rows() > 0);
         let Some((slot, says_metadata)) = known else {
             // The template is dropped; the next request may record it again.

@@ -1,9 +1,8 @@
-//! Blocks that stay open between reads: opening an index costs more than a narrow read takes from
-//! it.
+//! Blocks that stay open between reads, because opening an index costs more than a narrow read.
 //!
-//! The content of a committed block does not change except for its tombstones. A host that may
-//! replace these, or delete blocks, while an instance rests must not use that instance again, so
-//! nothing here has to be reread. The next read closes blocks that are no longer listed.
+//! The content of a committed block does not change, except for its tombstones. A host that may
+//! replace tombstones or delete blocks between two reads must not use the same instance for both.
+//! So an open block is never read again. The next read closes blocks that are no longer listed.
 
 use crate::block::{BlockMeta, BlockReader};
 use crate::model::TimeRange;
@@ -14,13 +13,13 @@ use tidepool_model::sort;
 /// Largest memory of open blocks that no read uses, in bytes.
 pub(super) const BYTES_MAX: usize = if cfg!(test) { 64 * 1024 } else { 1536 * 1024 };
 
-/// Largest number of their open files.
+/// Largest number of open files of blocks that no read uses.
 const FILES_MAX: usize = 64;
 
 /// Largest number of blocks whose time ranges are kept.
 const KNOWN_MAX: usize = 1024;
 
-/// Open blocks, and the time ranges of others.
+/// Open blocks, and the time ranges of known blocks that are closed.
 #[derive(Default)]
 pub(super) struct KeptBlocks {
     known: BTreeMap<String, Known>,
@@ -46,7 +45,7 @@ impl KeptBlocks {
     /// Begins a read: drops unlisted blocks, and closes the least recently used beyond the limits.
     pub fn begin(&mut self, listed: &[String]) {
         self.reads += 1;
-        // Storage lists blocks in ascending order.
+        // Storage lists blocks in ascending order, as `binary_search` needs.
         self.known.retain(|id, _| listed.binary_search(id).is_ok());
         let mut by_use: Vec<&mut Known> =
             self.known.values_mut().filter(|known| known.reader.is_some()).collect();
@@ -54,7 +53,7 @@ impl KeptBlocks {
         let (mut bytes, mut files) = (0, 0);
         for known in by_use {
             let Some(reader) = &known.reader else { continue };
-            // Memory that was read ahead would count against the block.
+            // Frees read-ahead buffers, which would otherwise count towards the limit.
             reader.rest();
             bytes += reader.memory_bytes();
             files += reader.file_count();

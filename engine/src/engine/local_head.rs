@@ -1,4 +1,4 @@
-//! The head of this instance, behind the interface that reads and cuts use for any head.
+//! Implements [`HeadSource`] for the head of this instance.
 
 use super::compile;
 use super::head_reader::{chunk_error, delete_some, merged};
@@ -97,7 +97,7 @@ impl HeadSource for LocalHead {
         let had_plan = head.has_plan();
         let range = head.plan_cut();
         let mut log = self.log.borrow_mut();
-        // Segments end only when the plan is made, so that repeated calls make no short ones.
+        // Segments end only when the plan is made; if every call ended them, they would be short.
         if let Some(range) = range
             && !had_plan
             && !log.is_replaying()
@@ -121,7 +121,7 @@ impl HeadSource for LocalHead {
                 return Err(Error::Busy);
             }
             if log.is_replaying() {
-                // A log that is being read is not truncated, only the head.
+                // During replay only the head is truncated, because the log is still being read.
                 head.truncate(before_ms).map_err(out_of_order_chunk)?;
                 head.end_plan(before_ms);
                 return Ok(false);
@@ -152,9 +152,9 @@ fn out_of_order_chunk(source: ChunkError) -> Error {
     Error::Chunk { series: "with out-of-order samples".into(), source }
 }
 
-/// Keeps the plan of a cut if the log could not be truncated for lack of space: the cut is
-/// repeated, with nothing left to cut, until the log has shrunk. After other errors the plan ends,
-/// because the next cut makes up for this one and must not be blocked.
+/// Keeps the plan of a cut if the log could not be truncated for lack of space. The cut is then
+/// repeated, without any samples, until the log is truncated. After other errors the plan ends, so
+/// that the next cut is not blocked; that cut truncates the log as well.
 fn without_room(head: &mut Head, before_ms: i64, error: Error) -> Error {
     if !matches!(error, Error::Storage(StorageError::NoSpace { .. })) {
         head.end_plan(before_ms);

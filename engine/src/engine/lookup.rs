@@ -25,7 +25,7 @@ type Opened = std::result::Result<Option<Rc<BlockReader>>, BlockError>;
 /// Blocks for a read of a range.
 #[derive(Default)]
 pub(super) struct BlocksIn {
-    /// The block with the newest samples first, which takes precedence.
+    /// Blocks that overlap the range, newest samples first: the first block takes precedence.
     pub open: Vec<Rc<BlockReader>>,
     /// Damaged blocks that may hold samples of the range, with their errors.
     pub damaged: Vec<(String, BlockError)>,
@@ -36,7 +36,7 @@ impl Engine {
     pub fn label_names(&self, lookup: &Lookup) -> Result<StringCursor> {
         self.check_replayed()?;
         let sets = lookup.sets()?;
-        // The head comes before the list of blocks, as for a selection.
+        // The head is opened before blocks are listed; `sources` in `mod.rs` has the reason.
         let mut sources = vec![self.head.label_names(lookup)?];
         for block in self.blocks_in(lookup.range)?.open {
             sources.push(Box::new(BlockNames::select(&block, &sets)?));
@@ -67,8 +67,8 @@ impl Engine {
         Ok(Cursor::of_labels(Box::new(AllRead(merged(sources)?)), range, lookup.limit))
     }
 
-    /// Returns whether a cut was planned during replay. Only the role `Head` takes part in such a
-    /// cut: a read would find neither blocks nor the whole head.
+    /// Returns whether a cut was planned during replay, so that reads of the head for this cut are
+    /// allowed. Only the role `Head` allows them: reads in the role `All` must see the whole head.
     pub(super) fn is_cut_while_replaying(&self) -> bool {
         let planned = |owned: &Owned| !owned.replayed && owned.head.borrow().has_plan();
         self.role == Role::Head && self.owned.as_ref().is_some_and(planned)
@@ -81,8 +81,8 @@ impl Engine {
         }
     }
 
-    /// Returns the blocks that overlap a range. A damaged block is left out, so that it costs only
-    /// itself; [`Engine::take_damaged`] reports it.
+    /// Returns the blocks that overlap a range. A damaged block is left out, so that other blocks
+    /// can still be read; [`Engine::take_damaged`] returns it.
     pub(super) fn blocks_in(&self, range: TimeRange) -> Result<BlocksIn> {
         let mut found = BlocksIn::default();
         if self.upkeep.is_none() || range.end_ms < range.start_ms {
@@ -116,7 +116,7 @@ impl Engine {
                 opened.insert(id.clone(), block);
             }
             let mut damaged = self.damaged_blocks.borrow_mut();
-            // Damage of a block that was deleted concerns nobody any more.
+            // Damage of a block that was deleted need not be reported.
             damaged.retain(|id, _| listed.contains(id));
             for (id, block) in opened.into_iter().filter(|(id, _)| listed.contains(id)) {
                 match block {
@@ -160,7 +160,7 @@ impl Engine {
     }
 }
 
-/// Merges sources; a single one is returned as it is.
+/// Merges sources; a single source is returned as it is.
 pub(super) fn merged<C: Mergeable + 'static>(
     mut sources: Vec<Box<dyn SeriesSource<C>>>,
 ) -> Result<Box<dyn SeriesSource<C>>> {

@@ -1,8 +1,8 @@
-//! One store: the only place where head, log and blocks meet.
+//! One store: the only module that joins head, log and blocks.
 //!
-//! An engine plays one [`Role`]. With `All` or `Head` it owns the log and the head; with `All`,
-//! `Query` or `Compactor` it reads blocks; the last two reach the head through a [`HeadSource`]
-//! that their host answers. Calls run one at a time, and none reads a clock.
+//! An engine plays one [`Role`]. The roles `All` and `Head` own the log and the head. The roles
+//! `All`, `Query` and `Compactor` read blocks; `Query` and `Compactor` reach the head of another
+//! instance through a [`HeadSource`]. Calls run one at a time, and none reads a clock.
 
 mod deletion;
 mod head_reader;
@@ -81,9 +81,9 @@ pub struct Options {
     /// Longest range of a merged block in milliseconds; 0 means a tenth of the retention, and 31
     /// days at most.
     pub block_duration_max_ms: i64,
-    /// A block is dropped when it ends this many milliseconds before the newest; 0 keeps all.
+    /// A block is dropped when it ends this many milliseconds before the newest block; 0 keeps all.
     pub retention_ms: i64,
-    /// Limit of all bytes, of blocks and everything else; 0 is no limit.
+    /// Limit of the bytes of blocks and all other files together; 0 means no limit.
     pub retention_bytes: u64,
 }
 
@@ -140,13 +140,13 @@ pub struct Figures {
 pub struct BriefFigures {
     /// Bytes of memory in use; 0 if they are not counted.
     pub memory_used_bytes: u64,
-    /// Time of the newest sample that the head or a block holds; the smallest time without any.
+    /// Time of the newest sample in the head or a block; `i64::MIN` if there is no sample.
     pub newest_time_ms: i64,
-    /// Time of the oldest sample that was stored since the last call; the largest time without any.
+    /// Time of the oldest sample stored since the last call; `i64::MAX` if none was stored.
     pub oldest_stored_ms: i64,
 }
 
-/// Returns the median time of the samples of a decompressed remote-write body; `None` without any.
+/// Returns the median time of the samples of a decompressed remote-write body, if it has any.
 pub fn sample_time_ms(version: RemoteWriteVersion, body: &[u8]) -> Result<Option<i64>> {
     let mut times = crate::wire::SampleTimes::default();
     match version {
@@ -159,13 +159,13 @@ pub fn sample_time_ms(version: RemoteWriteVersion, body: &[u8]) -> Result<Option
 /// An open store, in one role.
 pub struct Engine {
     role: Role,
-    /// Bytes of memory that may be in use; 0 is no limit.
+    /// Limit of the bytes of memory in use; 0 means no limit.
     memory_bytes_max: u64,
     /// Present with the roles that own a head.
     owned: Option<Owned>,
     blocks: Rc<dyn Blocks>,
     kept_blocks: RefCell<KeptBlocks>,
-    /// Damaged blocks that reads left out, until they are taken.
+    /// Damaged blocks that reads left out, until [`Engine::take_damaged`] returns them.
     damaged_blocks: RefCell<BTreeMap<String, BadBlock>>,
     /// The head of this instance, or another instance's.
     head: Rc<dyn HeadSource>,
@@ -212,7 +212,7 @@ impl Engine {
         let Storage { wal, blocks, head: remote_head } = storage;
         let (owned, head): (_, Rc<dyn HeadSource>) = match role {
             Role::All | Role::Head => {
-                // The blocks tell from which time on the head needs the log.
+                // The head needs only the part of the log that is newer than the blocks.
                 let metas = survey(&*blocks)?.metas;
                 let mut head = Head::new(head_options, head_start_ms(&metas));
                 head.set_replay_cut_ms(
@@ -246,9 +246,9 @@ impl Engine {
         })
     }
 
-    /// Reads about `bytes_max` of the log; call until the result is `done`. In between, a cut that
-    /// is due may be planned, selected and truncated; its block must not be committed before the
-    /// end of the replay, nor if the deletion mark changes meanwhile.
+    /// Reads about `bytes_max` bytes of the log; call until the result is `done`. Between calls, a
+    /// cut that is due may be planned, read and truncated. Its block must not be committed before
+    /// the end of the replay, nor if [`Engine::deletion_mark`] changes meanwhile.
     pub fn replay(&mut self, bytes_max: u32) -> Result<ReplayProgress> {
         let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "replay" })?;
         let mut head = owned.head.borrow_mut();
@@ -263,8 +263,8 @@ impl Engine {
         Ok(progress)
     }
 
-    /// From now on writes in-order floats to the log by columns, which take a fraction of the
-    /// bytes, and which upstream does not read.
+    /// Writes in-order floats to the log as column records from now on. These need a fraction of
+    /// the bytes, and Prometheus does not read them.
     pub fn log_by_columns(&mut self) -> Result<()> {
         let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "log-by-columns" })?;
         let seed = owned.head.borrow().options().hash_seed;
@@ -272,7 +272,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stores the content of a decompressed remote-write body; on an error, nothing of it.
+    /// Stores the content of a decompressed remote-write body; after an error, nothing is stored.
     pub fn append_remote_write(
         &mut self,
         version: RemoteWriteVersion,
@@ -280,7 +280,7 @@ impl Engine {
         now_ms: i64,
     ) -> Result<WriteOutcome> {
         let owned = self.owned.as_mut();
-        // Taken out, because the closure borrows them while `owned` is borrowed for the head.
+        // Moved out, because `owned` is borrowed for the head while the closure runs.
         let mut templates =
             owned.map(|owned| std::mem::take(&mut owned.templates)).unwrap_or_default();
         let outcome = self.append_batch("append-remote-write", now_ms, |head, batch| {
@@ -297,7 +297,7 @@ impl Engine {
         outcome
     }
 
-    /// Stores rows of series numbers from [`Engine::series_ref`]; on an error, none of them.
+    /// Stores samples by series numbers of [`Engine::series_ref`]; after an error, none is stored.
     pub fn append(
         &mut self,
         rows: impl Iterator<Item = (u64, Sample)>,
@@ -308,8 +308,8 @@ impl Engine {
         })
     }
 
-    /// Does the same as [`Engine::append`], and in the same batch marks the end of series that have
-    /// no value at or after a time. Also returns which rows were refused.
+    /// Does the same as [`Engine::append`]. The batch also gets a staleness marker, at the given
+    /// time, for each ended series without a value since then. Also returns the refused rows.
     pub fn append_and_end(
         &mut self,
         rows: impl Iterator<Item = (u64, Sample)>,
@@ -351,10 +351,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the number by which [`Engine::append`] knows a series; a new series is created.
+    /// Returns the number of a series for [`Engine::append`]; creates the series if it is new.
     pub fn series_ref(&mut self, labels: &Labels) -> Result<u64> {
         let mut found = None;
-        // No row is checked, so the head's time stays as it is.
+        // The batch has no rows, so it begins at the time that the head already has.
         let now_ms = self.owned.as_ref().map_or(i64::MAX, |owned| owned.head.borrow().now_ms());
         self.append_batch("series-ref", now_ms, |head, batch| {
             let slot = head.series_by_labels(batch, labels);
@@ -373,7 +373,7 @@ impl Engine {
         Ok(head.series_ref(slot))
     }
 
-    /// Runs a batch: check, log, apply. If anything fails, the batch leaves no trace.
+    /// Runs a batch: check, log, apply. If a step fails, the batch leaves no trace.
     fn append_batch(
         &mut self,
         call: &'static str,
@@ -385,7 +385,7 @@ impl Engine {
             return Err(Error::NotOpen);
         }
         let (mut head, batch) = (owned.head.borrow_mut(), &mut owned.batch);
-        // Checked before the request makes anything in the head.
+        // Checked before the request creates anything in the head.
         if head.is_out_of_memory() {
             return Err(Error::ShortOfMemory { max: head.memory_bytes_max() });
         }
@@ -401,7 +401,7 @@ impl Engine {
         }
     }
 
-    /// Selects series and samples as they are at this moment.
+    /// Selects series and samples as of this call.
     pub fn select(&self, selection: &Selection) -> Result<Cursor> {
         let external = &selection.external;
         if external.iter().count() > OrderGroup::EXTERNAL_MAX {
@@ -411,20 +411,20 @@ impl Engine {
         let Sources { head, blocks } =
             self.sources(&selection.matchers, selection.range, external, None)?;
         let mut sources: Vec<Box<dyn SeriesSource<FoundChunk>>> = vec![Box::new(AllRead(head))];
-        // Shared, since neighbouring blocks mostly have the same series.
+        // The cache of labels is shared, since neighbouring blocks mostly have the same series.
         let latest = LatestLabels::default();
         for series in blocks {
             sources.push(Box::new(BlockChunks(series.in_turn(&latest))));
         }
         let source: Box<dyn SeriesSource<FoundChunk>> = match external.is_empty() {
             true => merged(sources)?,
-            // With external labels, different series of one source may become equal.
+            // With external labels, even series of one source may become equal and must be merged.
             false => Box::new(Merge::new(sources)?),
         };
         Ok(Cursor::new(source, selection))
     }
 
-    /// Selects the series of any selector, as lines of text. Damage costs only the damaged parts.
+    /// Returns the series that any selector matches, as lines of text. Damaged parts are skipped.
     pub fn dump(
         &self,
         selectors: &[Vec<MatcherSpec>],
@@ -446,7 +446,7 @@ impl Engine {
     }
 
     /// Returns the series that match all matchers, from the head and the blocks, with external
-    /// labels added. Blocks with a damaged index are skipped if `damages` can record them.
+    /// labels added. With `damages`, blocks with a damaged index are skipped, and recorded there.
     fn sources(
         &self,
         specs: &[MatcherSpec],
@@ -477,16 +477,16 @@ impl Engine {
         Ok(Sources { head, blocks })
     }
 
-    /// Excludes blocks from merges: those that earlier calls, also of other engines, returned as
-    /// bad or unmerged. They are not returned again.
+    /// Excludes blocks from merges. Pass the blocks that earlier calls, also of other engines,
+    /// returned as bad or unmerged; later calls do not return them again.
     pub fn exclude(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
         let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "exclude" })?;
         upkeep.exclude(blocks);
         Ok(())
     }
 
-    /// Pins blocks in place of those pinned before: [`compact`](Engine::compact) neither merges
-    /// them nor drops them for their age.
+    /// Replaces the set of pinned blocks: [`compact`](Engine::compact) neither merges a pinned
+    /// block nor drops it for its age.
     pub fn pin(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
         let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "pin" })?;
         upkeep.pin(blocks);
@@ -501,13 +501,13 @@ impl Engine {
         upkeep.step(Task::Due, now_ms, room)
     }
 
-    /// Subtracts the memory of this instance's head from a room.
+    /// Returns a room without the memory that this instance's head uses.
     pub(super) fn room_beside_head(&self, room: Room) -> Room {
         let used_bytes = self.owned.as_ref().map_or(0, |o| o.head.borrow().memory_used_bytes());
         Room { memory_bytes: room.memory_bytes.saturating_sub(used_bytes), ..room }
     }
 
-    /// Makes all samples of the head due to be cut.
+    /// Marks all samples of the head as due for a cut.
     pub fn cut_all(&mut self) -> Result<()> {
         let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "cut-all" })?;
         owned.head.borrow_mut().cut_all();
@@ -526,7 +526,7 @@ impl Engine {
 
     /// Returns the figures of this moment.
     pub fn figures(&self) -> Result<Figures> {
-        // Writes wait while a head answers, so the role `Head` does not list the storage.
+        // Writes wait for this call in the role `Head`, so it does not list the storage.
         let blocks = match self.upkeep {
             Some(_) => self.blocks.list()?.len() as u64,
             None => 0,
@@ -578,8 +578,7 @@ impl Engine {
     }
 }
 
-/// Returns the first millisecond that no block covers with all its series; the smallest time
-/// without blocks.
+/// Returns the time before which blocks hold all in-order samples; `i64::MIN` without blocks.
 fn newest_block_end_ms(blocks: &dyn Blocks) -> Result<i64> {
     Ok(head_start_ms(&survey(blocks)?.metas))
 }
@@ -593,7 +592,7 @@ fn check_count(specs: &[MatcherSpec]) -> Result<()> {
 }
 
 fn compile(specs: &[MatcherSpec]) -> Result<Vec<Matcher>> {
-    // Counted first: compiling regular expressions is the cost that the limit bounds.
+    // Counted first, because the limit bounds the cost of compiling regular expressions.
     check_count(specs)?;
     let matchers: std::result::Result<_, MatcherError> = specs.iter().map(Matcher::new).collect();
     Ok(matchers?)

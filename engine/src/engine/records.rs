@@ -1,6 +1,6 @@
-//! Log records of a batch: one record per kind of row, or several if kinds change within a series.
-//! Replay skips rows older than the newest value of their series, so the records keep the order of
-//! each series' rows.
+//! Log records of a batch. Each kind of row has one record, or several if the kind changes within
+//! a series: replay skips rows older than the newest value of their series, so the records must
+//! keep the order of the rows of each series.
 
 use crate::head::{Batch, Exemplar, Head, Metadata, SeriesExemplars, Slot};
 use crate::model::{NativeHistogram, Sample, Value};
@@ -20,15 +20,15 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns records of the in-order or the out-of-order rows of a batch; floats go by columns if
-    /// column records are on.
+    /// Returns records of the in-order or the out-of-order rows of a batch. If `columns` is given,
+    /// floats become column records.
     pub fn of(
         head: &Head,
         batch: &Batch,
         is_out_of_order: bool,
         columns: Option<&mut ColumnWriter>,
     ) -> Rows {
-        // With floats alone the order of a series is that of one record.
+        // Floats alone make a single record, which keeps the order of each series.
         if !head.has_histograms(batch) {
             let mut rows = Rows::none();
             rows.add_floats(head.rows(batch, is_out_of_order), columns);
@@ -47,7 +47,7 @@ impl Rows {
         let mut kinds: FxHashMap<u64, RowKind> = FxHashMap::default();
         for (series_ref, timestamp_ms, value) in values {
             let kind = RowKind::of(&value);
-            // The rows so far must be in earlier records than those of the new kind.
+            // Rows of the new kind must be in later records than the rows so far.
             if *kinds.entry(series_ref).or_insert(kind) != kind {
                 rows.add_group(&group, columns.as_deref_mut());
                 group.clear();
@@ -60,21 +60,21 @@ impl Rows {
         rows
     }
 
-    /// Adds rows of one kind per series.
+    /// Adds rows, which are all of one kind within a series.
     fn add_group(&mut self, group: &[(u64, i64, Value)], columns: Option<&mut ColumnWriter>) {
         let floats = group.iter().filter_map(|(series_ref, timestamp_ms, value)| {
             let Value::Float(value) = *value else { return None };
             Some((*series_ref, Sample { timestamp_ms: *timestamp_ms, value }))
         });
         self.add_floats(floats, columns);
-        // Histograms with custom buckets have records of their own, as upstream's.
+        // As in Prometheus, histograms with custom buckets have records of their own.
         for is_custom in [false, true] {
             self.add_histograms(group, is_custom, whole);
             self.add_histograms(group, is_custom, fractional);
         }
     }
 
-    /// Adds the exemplars of a batch, which have no order.
+    /// Adds the exemplars of a batch; their order does not matter.
     pub fn add_exemplars(&mut self, head: &Head, batch: &Batch) {
         let mut record = None;
         for (series_ref, exemplar) in head.exemplar_rows(batch) {
@@ -154,7 +154,7 @@ impl Rows {
     }
 }
 
-/// Kinds of rows, each with its records.
+/// Kinds of rows; each kind has its own type of record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RowKind {
     Float,
@@ -189,7 +189,7 @@ pub fn series_of(head: &Head, slots: &[Slot]) -> Vec<u8> {
     numbered_series(head, slots.iter().map(|slot| (head.series_ref(*slot), *slot)))
 }
 
-/// Returns a record of series by these numbers.
+/// Returns a record of the labels of series under the given numbers.
 pub fn numbered_series(head: &Head, series: impl Iterator<Item = (u64, Slot)>) -> Vec<u8> {
     let mut record = series_record();
     for (series_ref, slot) in series {
@@ -199,8 +199,8 @@ pub fn numbered_series(head: &Head, series: impl Iterator<Item = (u64, Slot)>) -
     record
 }
 
-/// Returns records of exemplars with the labels of their series, some of which may be new or gone
-/// since the log last had them. A series that is gone gets a number that nothing else has, or had.
+/// Returns records of exemplars, and of the labels of their series, which may be new or dropped
+/// since the log last had them. A dropped series gets a number that was never used.
 pub fn exemplars_of(head: &mut Head, page: &[SeriesExemplars]) -> Vec<Vec<u8>> {
     let mut series = series_record();
     let mut exemplars = None;
@@ -226,7 +226,7 @@ pub fn exemplars_of(head: &mut Head, page: &[SeriesExemplars]) -> Vec<Vec<u8>> {
 /// Number of metadata entries in one record.
 const METADATA_PER_RECORD: usize = 500;
 
-/// Returns records of metadata, each of a series.
+/// Returns records of metadata; each entry names a series.
 pub fn metadata_of(head: &Head, metadata: &[(Slot, &str, &Metadata)]) -> Vec<Vec<u8>> {
     let record = |metadata: &[(Slot, &str, &Metadata)]| {
         let mut record = metadata_record();

@@ -1,35 +1,36 @@
-//! Templates of requests in which only times and values are new.
+//! Cache of requests that are sent again with new times and values only.
 //!
 //! A 2.0 sender that scrapes the same targets sends the same symbols and the same references to
 //! them in each request. The result of their lookup is kept as a *template*: the bytes of the
-//! symbols, and of each series its encoded references and its slot. A request with the same bytes
-//! is known without decoding or hashing its labels.
+//! symbols, and for each series its encoded references and its slot. Series of a request with the
+//! same bytes are found without decoding or hashing their labels.
 //!
-//! Neighbouring series share most references, and have neighbouring slots. So a template holds of
-//! each series only the difference to the series before:
+//! Neighbouring series share most references, and have neighbouring slots. So a template stores
+//! each series as its difference to the series before:
 //!
 //! ```text
 //! ┌───────┬────────┬────────┬───────┬─────────────────┬─────────────────────────┐
 //! │ flags │ before │ length │ after │ references      │ length, metadata        │
 //! └───────┴────────┴────────┴───────┴─────────────────┴─────────────────────────┘
-//!   a byte each: the flags below;     `length` bytes,   with neither SAME_METADATA
-//!   bytes at the beginning and the    in between        nor NO_METADATA
-//!   end that are those of the series before
+//!   a byte each: the flags below;     the `length`      only if flags have neither
+//!   how many bytes at the beginning   bytes in          SAME_METADATA nor
+//!   and end equal the series before   between           NO_METADATA
 //! ```
 //!
-//! Invariants: a request counts as known only if all its bytes are equal; a slot in a template
-//! holds the series that it held when the template was made, since templates are dropped with any
-//! series; bytes are bounded, and requests that were seen only once are not kept.
+//! Invariants: a template is used only while all symbols, references and metadata are equal. A slot
+//! still holds the series that it held when the template was made, because dropping any series
+//! drops all templates. Their bytes are bounded, and a request gets a template when seen twice.
 
 use crate::codec::{bytes_equal, hash_bytes};
 use crate::head::{Head, HeadOptions, Slot};
 use crate::wire::EncodedSeries;
 use rustc_hash::FxHashMap;
 
-/// Bytes that all templates may take in any case, and bytes per series of the head.
+/// Bytes that all templates may need together, however few series the head has.
 const BYTES_MIN: usize = 160 << 10;
+/// Bytes that all templates may need together for each series of the head, if that is more.
 const BYTES_PER_SERIES: usize = 12;
-/// Templates may take one part in this many of a bounded memory.
+/// Divisor: templates may need at most 1/64 of a bounded memory.
 const MEMORY_PART: u64 = 64;
 /// Fewest series of a request that gets a template.
 const SERIES_MIN: usize = 32;
@@ -45,13 +46,13 @@ const TEMPLATE_BYTES: usize = 128;
 pub struct RequestTemplates {
     templates: FxHashMap<u64, Template>,
     bytes: usize,
-    /// Number of series that the head had dropped at the last look.
+    /// Number of series that the head had dropped when the last request began.
     removed: u64,
-    /// Hashes of requests seen, each at the index that it names; empty before the first.
+    /// Hashes of requests seen, each at the index `hash % SEEN`; empty before the first request.
     seen: Vec<u64>,
 }
 
-/// One template. A request that is compared with it owns it meanwhile.
+/// One template. The request that is compared with a template owns it until the request ends.
 struct Template {
     symbols: Box<[u8]>,
     /// The series, in the layout above.
@@ -61,20 +62,20 @@ struct Template {
     used_ms: i64,
 }
 
-/// The slot follows that of the series before.
+/// The slot directly follows the slot of the series before.
 const NEXT_SLOT: u8 = 1;
-/// The first series of the request with this metadata of this metric.
+/// The series is the first of the request with this metadata of its metric.
 const SAYS_METADATA: u8 = 2;
-/// The metadata is that of the series before; both may have none.
+/// The metadata equals that of the series before, or both series have none.
 const SAME_METADATA: u8 = 4;
 /// The series has no metadata.
 const NO_METADATA: u8 = 8;
 
 /// Use of templates by the running request.
 pub enum TemplateState<'r> {
-    /// No template: no symbols, not seen before, or different from its template.
+    /// No template: the request has no symbols, is new, or differs from its template.
     Off,
-    /// The symbols are these; the first series decides.
+    /// The request has these symbols; its first series decides which state follows.
     Begins(&'r [u8]),
     /// The request is compared with a template.
     Matching(Matching<'r>),
@@ -85,8 +86,9 @@ pub enum TemplateState<'r> {
 pub struct Matching<'r> {
     key: u64,
     template: Template,
-    /// Offset of the next series, and index of the next slot.
+    /// Offset of the next series in the template.
     next_at: usize,
+    /// Index of the next slot in the template.
     next_slot: usize,
     before: Before<'r>,
 }
@@ -103,7 +105,7 @@ pub struct Recording<'r> {
     flags_at: usize,
 }
 
-/// The series before; empty for the first.
+/// The series before the current one; empty for the first.
 #[derive(Default)]
 struct Before<'r> {
     refs: &'r [u8],
@@ -121,14 +123,14 @@ impl RequestTemplates {
     ) -> TemplateState<'r> {
         let HeadOptions { hash_seed, memory, .. } = head.options();
         let removed = head.counters.series_removed;
-        // A dropped series may have left its slot to another one.
+        // Another series may have the slot of a dropped series.
         if std::mem::replace(&mut self.removed, removed) != removed || memory.caches_go() {
             self.templates = FxHashMap::default();
             self.bytes = 0;
         }
-        // The same symbols may be used by other series.
+        // Requests of other series may use the same symbols, so the key includes the first series.
         let key = hash_bytes(hash_bytes(*hash_seed, symbols), first.refs);
-        // A request that turns out to differ does not put its template back.
+        // Removed from the cache, and put back only by a request that equals it to the end.
         if let Some(template) = self.templates.remove(&key) {
             self.bytes -= template.bytes();
             if bytes_equal(&template.symbols, symbols) {
@@ -156,7 +158,7 @@ impl RequestTemplates {
         })
     }
 
-    /// Puts the template of the running request back.
+    /// Puts the template of the running request back into the cache.
     pub fn keep(&mut self, matching: Matching<'_>, now_ms: i64) {
         let template = Template { used_ms: now_ms, ..matching.template };
         self.bytes += template.bytes();
@@ -208,9 +210,9 @@ impl<'r> Matching<'r> {
         Matching { key, template, next_at: 0, next_slot: 0, before: Before::default() }
     }
 
-    /// Returns the slot of the next series if the template has the same series next, and whether it
-    /// has metadata that no earlier series of the request has. After `None`, the request must not
-    /// be compared with the template any longer.
+    /// Compares the next series with the template. Returns its slot, and whether it has metadata
+    /// that no earlier series of the request has. Returns `None` if the series differs; then the
+    /// rest of the request must not be compared with the template.
     #[inline]
     pub fn next(&mut self, given: EncodedSeries<'r>) -> Option<(Slot, bool)> {
         let [flags, begin, middle, end, rest @ ..] = self.template.series.get(self.next_at..)?
@@ -221,7 +223,7 @@ impl<'r> Matching<'r> {
         let (given_begin, given_rest) = given.refs.split_at_checked(usize::from(*begin))?;
         let (given_middle, given_end) = given_rest.split_at_checked(middle.len())?;
         let before = &self.before;
-        // Shared bytes are those of the series before, which itself was compared with the template.
+        // The series before was equal to its entry, so its bytes are those of the template.
         let begin = before.refs.get(..given_begin.len())?;
         let end_at = before.refs.len().checked_sub(usize::from(*end))?;
         let are_refs_same = bytes_equal(given_middle, middle)
@@ -265,12 +267,12 @@ impl<'r> Recording<'r> {
             std::mem::replace(&mut self.before, Before { refs, metadata, slot: Some(slot) });
         let same = |pair: &(&u8, &u8)| pair.0 == pair.1;
         let begin = refs.iter().zip(before.refs).take_while(same).count();
-        // The common end begins behind the common beginning, or bytes would count twice.
+        // The common end begins after the common beginning, so that no byte is counted twice.
         let (new, old) = (&refs[begin..], &before.refs[begin..]);
         let end = new.iter().rev().zip(old.iter().rev()).take_while(same).count();
         let middle = &new[..new.len() - end];
         let lengths = [begin, middle.len(), end, metadata.map_or(0, <[u8]>::len)];
-        // A template has one byte for each length; few series exceed it.
+        // A template has one byte for each length; few series have a longer part.
         let [Ok(begin), Ok(middle_bytes), Ok(end), Ok(metadata_bytes)] = lengths.map(u8::try_from)
         else {
             return false;
@@ -297,7 +299,7 @@ impl<'r> Recording<'r> {
         self.bytes() <= self.bytes_max
     }
 
-    /// Notes that the last series has metadata that no earlier one has.
+    /// Notes that the last series has metadata that no earlier series has.
     pub fn says_metadata(&mut self) {
         if let Some(flags) = self.series.get_mut(self.flags_at) {
             *flags |= SAYS_METADATA;

@@ -31,8 +31,8 @@ impl SavedHead {
 }
 
 impl Engine {
-    /// Closes the store, also on an error, and returns the head as [`Engine::replay`] would build
-    /// it from the log as it is now.
+    /// Closes the store, even if this call fails, and returns the head that [`Engine::replay`]
+    /// would build from the log as it is now.
     pub fn save_head(self) -> Result<SavedHead> {
         let owned = self.owned.ok_or(Error::WrongRole { call: "save-head" })?;
         if !owned.replayed {
@@ -40,7 +40,7 @@ impl Engine {
         }
         let newest_block_end_ms = newest_block_end_ms(&*self.blocks)?;
         let head = owned.head.borrow();
-        // A start does not load a snapshot while blocks have deletions that the log lacks.
+        // Written first, because a start loads no snapshot while the log lacks deletions of blocks.
         owned.log.borrow_mut().log_block_deletions(&head)?;
         let mut first = Vec::from(MAGIC);
         first.extend_from_slice(&VERSION.to_le_bytes());
@@ -54,14 +54,14 @@ impl Engine {
         Ok(SavedHead { head: owned.head, saver, first: Some(first) })
     }
 
-    /// Loads a piece of a head snapshot, in place of [`Engine::replay`]; returns whether it was the
-    /// last. After an error nothing was loaded, of earlier pieces neither.
+    /// Loads a piece of a head snapshot, in place of [`Engine::replay`]; returns whether the piece
+    /// was the last. After an error the head is unchanged, and earlier pieces are dropped.
     pub fn load_head(&mut self, piece: &[u8]) -> Result<bool> {
         let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "load-head" })?;
         if owned.replayed {
             return Err(Error::Invalid("the head is not empty".into()));
         }
-        // Taken out, so that an error drops the pieces so far.
+        // Moved out, so that an error drops the earlier pieces.
         let loaded = match owned.loading.take() {
             None => {
                 let newest_block_end_ms = newest_block_end_ms(&*self.blocks)?;
@@ -87,7 +87,7 @@ impl Owned {
         if version != VERSION {
             return Err(SavedHeadError::Version { version });
         }
-        // With other options or blocks, a replay would give another head.
+        // With other options or blocks, a replay would build another head.
         let options = *self.head.borrow().options();
         if piece.i64()? != options.block_duration_ms {
             return Err(SavedHeadError::Outdated { what: "the block duration has changed" });

@@ -1,5 +1,5 @@
 //! Reads of a head besides series and samples: exemplars, metadata of families, and cardinality.
-//! All of them work in slices, because writes wait while a slice runs.
+//! Each call does a slice of the work, because writes wait while a call runs.
 
 use super::{Engine, compile};
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ impl ExemplarSource for HeadExemplars {
 }
 
 impl HeadCardinality {
-    /// Does the next slice; returns the number of distinct labels once it is done.
+    /// Does the next slice; returns the number of distinct labels once the walk is done.
     pub fn walk(&mut self) -> Option<u64> {
         let label_pairs = self.head.borrow().walk_cardinality(&mut self.walk);
         self.is_done = label_pairs.is_some();
@@ -88,8 +88,8 @@ impl Engine {
         Ok(HeadExemplars::new(&owned.head, range))
     }
 
-    /// Returns metadata of families from a name on, as (family, type, help, unit): about
-    /// `bytes_max` bytes, none at the end.
+    /// Returns metadata of the families whose names are `first` or later, as (family, type, help,
+    /// unit). A page has about `bytes_max` bytes; an empty page is the end.
     pub fn metadata(&self, first: &str, bytes_max: u32) -> Vec<(String, u32, String, String)> {
         let Some(owned) = &self.owned else { return Vec::new() };
         let head = owned.head.borrow();

@@ -1,8 +1,8 @@
 //! Background work on blocks: cutting, merging, dropping.
 //!
-//! In this order, a slice at a time: blocks that a crash left beside their merged block; retention;
-//! the head's cut, for which both make room; then one merge. Damaged blocks are left out, each
-//! reported once.
+//! Each call does a slice, in this order: deleting blocks that a crash left beside the block merged
+//! from them; retention; the cut of the head, for which these deletions make room; then one merge.
+//! A damaged block is left out, and reported once.
 //!
 //! Requested work is done the same way: rewriting blocks without deleted samples, and a block of
 //! the whole head.
@@ -24,11 +24,11 @@ use std::rc::Rc;
 pub struct UpkeepOptions {
     /// Time range of one block in milliseconds.
     pub block_duration_ms: i64,
-    /// Longest range of a merged block in milliseconds; 0 leaves it to the retention.
+    /// Longest range of a merged block in milliseconds; 0 derives it from the retention.
     pub block_duration_max_ms: i64,
-    /// A block is dropped when it ends this long before the newest; 0 keeps all.
+    /// A block is dropped when it ends this long before the newest block; 0 keeps all.
     pub retention_ms: i64,
-    /// Limit of all bytes together; 0 is no limit.
+    /// Limit of the bytes of blocks and all other files together; 0 means no limit.
     pub retention_bytes: u64,
     /// Seed of the hashes of labels.
     pub hash_seed: u64,
@@ -39,10 +39,10 @@ pub struct UpkeepOptions {
 pub struct Room {
     /// Bytes that may still be written.
     pub free_bytes: u64,
-    /// Bytes in use that are not blocks, such as the logs; they count against the size limit.
+    /// Bytes in use that are not blocks, such as the logs; they count towards the size limit.
     pub other_bytes: u64,
-    /// Memory for this engine, in bytes. A merge that needs more gives up; a cut makes several
-    /// blocks.
+    /// Memory for this engine, in bytes. A merge that needs more gives up; a cut that needs more
+    /// makes several blocks.
     pub memory_bytes: u64,
 }
 
@@ -102,7 +102,7 @@ pub struct Upkeep {
     running: Option<Work>,
     /// Blocks that are excluded from merges.
     excluded: BTreeSet<String>,
-    /// Pinned blocks, which stay as they are while there is room for them.
+    /// Pinned blocks, which are neither merged nor dropped for their age.
     pinned: BTreeSet<String>,
 }
 
@@ -113,7 +113,7 @@ enum Work {
 }
 
 impl UpkeepOptions {
-    /// Returns the ranges that blocks grow through.
+    /// Returns the time range of each level of blocks.
     pub fn levels(&self) -> Levels {
         let levels = Levels::new(self.block_duration_ms, self.retention_ms);
         match self.block_duration_max_ms {
@@ -140,7 +140,7 @@ impl Upkeep {
         }
     }
 
-    /// Excludes blocks from merges: those that an earlier upkeep reported as bad.
+    /// Excludes blocks from merges, such as blocks that an earlier `Upkeep` reported as bad.
     pub fn exclude(&mut self, blocks: impl IntoIterator<Item = String>) {
         self.excluded.extend(blocks);
     }
@@ -158,7 +158,7 @@ impl Upkeep {
             None => match self.next(task, now_ms, room, &mut progress)? {
                 Some(work) => work,
                 None => {
-                    // With a block less, other work may be due.
+                    // Now that a block is deleted or excluded, other work may be due.
                     let changed =
                         [&progress.bad, &progress.unmerged].iter().any(|list| !list.is_empty());
                     progress.done = progress.deleted.is_empty() && !changed;
@@ -211,7 +211,7 @@ impl Upkeep {
                     level: meta.compaction.level,
                     samples: meta.stats.num_samples,
                 });
-                // Retention may have deleted others in the same slice.
+                // Retention may have deleted other blocks in the same slice.
                 progress.deleted.extend(deleted.into_iter().map(|b| (b, DeletedFor::Merged)));
                 if !done {
                     self.running = Some(Work::Merge(merge));
@@ -259,7 +259,7 @@ impl Upkeep {
             let cut = Cut::of_whole_head(head, blocks, seed, room.memory_bytes)?;
             return Ok(Some(Work::Snapshot(cut)));
         }
-        // An error is returned later, since the cut that frees the head must not wait for it.
+        // An error is returned only below: it must not stop the cut, which frees memory.
         let kept = self.drop_blocks(task, now_ms, room, progress);
         if task == Task::Due
             && let Some(range) = head.plan_cut()?
@@ -283,7 +283,7 @@ impl Upkeep {
             _ => plan_cleaning(&metas, fits),
         };
         let Some(plan) = next else {
-            // Clean-up on request reports that it lacks space; background merges wait for it.
+            // Clean-up on request reports a lack of space; background merges wait for space.
             return match plan_cleaning(&metas, |_| true) {
                 Some(plan) if task == Task::CleanTombstones => Err(no_room(&plan)),
                 _ => Ok(None),
@@ -303,7 +303,7 @@ impl Upkeep {
         }
     }
 
-    /// Deletes the blocks that are no longer needed and those beyond retention; returns the others.
+    /// Deletes superseded blocks and blocks beyond retention; returns the remaining blocks.
     fn drop_blocks(
         &mut self,
         task: Task,
@@ -321,7 +321,7 @@ impl Upkeep {
             if self.excluded.contains(&meta.ulid) {
                 continue;
             }
-            // Finds damage that only a query would meet, perhaps never.
+            // Finds damage early; otherwise only a query might find it, perhaps never.
             if let Err(error) = BlockReader::check_ends(&*blocks, &meta.ulid)
                 && !error.is_unread()
             {
@@ -352,11 +352,11 @@ impl Upkeep {
         metas: &mut Vec<BlockMeta>,
         progress: &mut UpkeepProgress,
     ) -> Result<()> {
-        // Mostly none is superseded, which saves opening all blocks.
+        // Mostly no block is superseded; then the blocks need not be opened.
         if superseded(metas).is_empty() {
             return Ok(());
         }
-        // A child that does not open must not cost its parents.
+        // If a merged block cannot be opened, its parents must be kept.
         let opens = |meta: &&BlockMeta| BlockReader::open(&*self.blocks, &meta.ulid).is_ok();
         let sound: Vec<BlockMeta> = metas.iter().filter(opens).cloned().collect();
         for ulid in superseded(&sound) {

@@ -15,10 +15,9 @@ use std::rc::Rc;
 
 /// The head, and the blocks that existed when the view was made.
 ///
-/// While a view lives the head truncates nothing, so samples that are cut meanwhile are in the
-/// head, in one of the blocks, or in both. A selection shows the head as of its opening: selections
-/// that are opened one right after the other show the same samples, but for those appended between
-/// two of them.
+/// While a view exists the head truncates nothing, so samples that are cut meanwhile are in the
+/// head, in one of the blocks, or in both. A selection shows the head as of the moment when the
+/// selection was opened, so a later selection also shows samples that were appended in between.
 pub struct View {
     head: Rc<dyn HeadSource>,
     blocks: Vec<Rc<BlockReader>>,
@@ -53,24 +52,24 @@ pub struct First<'a> {
     pub taken: Projection,
 }
 
-/// Content that a selection takes of each series.
+/// Content of each series that a selection reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Projection {
-    /// Labels, and the chunks that windows touch.
+    /// Labels, and the chunks that overlap a window of the selection.
     Series,
     /// The labels alone, without any chunks.
     Labels,
 }
 
 impl Engine {
-    /// Returns the store in a range as of this moment. The view's first selection must be `first`,
-    /// whose cursor in the head keeps the head from truncating.
+    /// Returns a view of the store in a range. The first selection of the view must be `first`. Its
+    /// cursor in the head is opened now, and keeps the head from truncating.
     pub fn view(&self, range: TimeRange, first: First<'_>) -> Result<View> {
         if !self.is_cut_while_replaying() {
             self.check_replayed()?;
         }
         check_count(first.matchers)?;
-        // The head comes before the list of blocks, as for one selection.
+        // The head is opened before blocks are listed; `sources` in `mod.rs` has the reason.
         let first = in_head(&*self.head, first)?;
         let first = Shared(Rc::new(RefCell::new(first)));
         let BlocksIn { open: blocks, damaged } = self.blocks_in(range)?;
@@ -100,7 +99,7 @@ impl View {
         &self.left_out
     }
 
-    /// Returns the series that match all matchers, with the chunks that windows touch, and the
+    /// Returns the series that match all matchers, with the chunks that overlap a window, and the
     /// memory of the compiled matchers in bytes.
     pub fn series(
         &self,
@@ -119,7 +118,7 @@ impl View {
         Ok((Box::new(Selected { head, blocks, matchers, windows, begun: None }), bytes))
     }
 
-    /// Does the same without chunks; may include series that have samples only near the range.
+    /// Does the same without chunks, and may include series with samples only near the range.
     pub fn labels(&self, specs: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
         let sets = MatcherSets::of(compile(specs)?);
         let mut sources =
@@ -130,7 +129,7 @@ impl View {
         merged(sources)
     }
 
-    /// Returns the head's part of a selection; that of the first one is already open.
+    /// Returns the head's part of a selection; the first selection's part is already open.
     fn in_head(&self, selection: First<'_>) -> Result<Box<dyn SeriesSource>> {
         match self.first.take() {
             Some(first) => Ok(Box::new(first)),
@@ -143,14 +142,14 @@ impl View {
     }
 }
 
-/// Series of a selection. Blocks are read from the first series on, since many open selections may
-/// wait for others.
+/// Series of a selection. Blocks are opened with the first series, since a query opens all its
+/// selections first and may read them much later.
 struct Selected {
     head: Option<Box<dyn SeriesSource>>,
     blocks: Vec<Rc<BlockReader>>,
     matchers: Vec<Matcher>,
     windows: Windows,
-    /// The merged sources, once the first series was asked for.
+    /// The merged sources, once the first series was requested.
     begun: Option<Box<dyn SeriesSource>>,
 }
 

@@ -1,17 +1,17 @@
-//! Gaps: rows that a log held undelivered when it was truncated. They are read from the store
-//! instead, in windows of time, oldest first.
+//! Gaps: rows that were not delivered before their log was truncated. They are read from the store
+//! (blocks and head) instead, in windows of time, oldest first.
 //!
 //! ```text
 //! in-order rows of a series      delivered ……│ from ……… in the gap ………… upto │…… in the log
-//! out-of-order rows outside of that              × × points
+//! out-of-order rows outside of the span          × × points
 //! ```
 //!
-//! An out-of-order row that is written later may lie in the span of a gap, too. The store returns
-//! it with the others if it was stored when its window was begun. Each window therefore keeps the
-//! end of the out-of-order log at that moment: rows of that log before it are not sent again.
+//! Out-of-order rows that are written later may lie in the span of a gap, too. The store returns
+//! such a row with the others if the row was stored before its window was begun. So each window
+//! keeps the end that the out-of-order log had then: rows before that end are not sent again.
 //!
-//! Invariants: the rows that the store has of a series in (from, upto], and at its points, are its
-//! undelivered ones; each row of a gap lies in one of its windows.
+//! Invariants: the store's rows of a series in (from, upto], and at the series' points, are not
+//! delivered; each row of a gap lies in one of the gap's windows.
 
 use super::row::RowPosition;
 use crate::codec::{put_uvarint, put_varint, split_uvarint, split_varint};
@@ -20,14 +20,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Length of a window in milliseconds. A window is sent series by series, so a receiver that
-/// rejects samples an hour behind its newest must be able to take all of it.
+/// Length of a window in milliseconds. A window is sent series by series, so it is shorter than the
+/// hour within which some receivers accept older samples.
 pub const WINDOW_MS: i64 = 30 * 60 * 1000;
 
-/// Largest number of out-of-order rows that a gap holds one by one.
+/// Largest number of out-of-order rows that a gap stores one by one.
 const POINTS_MAX: usize = 1024 * 1024;
 
-/// Place of a row in the store. Places compare by window, then labels, then time.
+/// Position of a row in the store; ordered by window, then labels, then time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorePlace {
     /// Start of the window in milliseconds since the epoch.
@@ -46,8 +46,8 @@ pub struct Gap {
     points: FxHashSet<(u64, i64)>,
     /// Number of rows in each window.
     windows: BTreeMap<i64, u64>,
-    /// Windows that were begun, with the end of the out-of-order log at that moment; its beginning
-    /// for windows that were given up before.
+    /// Windows that were begun, with the end that the out-of-order log had then as a mark. A window
+    /// that was given up before has the start of the log.
     begun: BTreeMap<i64, RowPosition>,
 }
 
@@ -72,7 +72,7 @@ impl PartialOrd for StorePlace {
     }
 }
 
-/// Returns the start of the window in which a time lies.
+/// Returns the start of the window that contains a time.
 pub fn window_of(time_ms: i64) -> i64 {
     time_ms.div_euclid(WINDOW_MS).saturating_mul(WINDOW_MS)
 }
@@ -86,7 +86,7 @@ impl Gap {
         *self.windows.entry(window_of(time_ms)).or_default() += 1;
     }
 
-    /// Adds a row of the out-of-order log; returns false if there was no room.
+    /// Adds a row of the out-of-order log; returns false if the gap has no room.
     pub fn add_out_of_order(&mut self, hash: u64, time_ms: i64) -> bool {
         if self.in_span(hash, time_ms) {
             return true;
@@ -94,7 +94,7 @@ impl Gap {
         if self.points.len() >= POINTS_MAX {
             return false;
         }
-        // The store keeps one sample of a time, so a repeated row is counted once.
+        // The store keeps one sample per time, so a repeated row is counted once.
         if self.points.insert((hash, time_ms)) {
             *self.windows.entry(window_of(time_ms)).or_default() += 1;
         }
@@ -107,7 +107,7 @@ impl Gap {
             .is_some_and(|(from_ms, upto_ms)| *from_ms < time_ms && time_ms <= *upto_ms)
     }
 
-    /// Returns a function that tells whether the gap has a row of the series at a time.
+    /// Returns a function that returns whether the gap has a row of the series at a time.
     pub fn of(&self, hash: u64) -> impl Fn(i64) -> bool {
         let (from_ms, upto_ms) = self.spans.get(&hash).copied().unwrap_or((i64::MAX, i64::MIN));
         let points = (!self.points.is_empty()).then_some(&self.points);
@@ -127,22 +127,21 @@ impl Gap {
         in_window && self.in_span(hash, time_ms)
     }
 
-    /// Begins the oldest window, with the current end of the out-of-order log.
+    /// Begins the oldest window, with the current end of the out-of-order log as its mark.
     pub fn begin_window(&mut self, out_of_order_end: RowPosition) {
         if let Some(window_ms) = self.windows.keys().next() {
-            // A window that begins again keeps its first place: later rows come from the log.
+            // A window that is begun again keeps its mark: later rows are sent from the log.
             self.begun.entry(*window_ms).or_insert(out_of_order_end);
         }
     }
 
-    /// Returns whether any window was begun or given up. No row may be added then: its window might
-    /// be taken again, with rows that are delivered or dropped.
+    /// Returns whether any window was begun or given up. Then no row may be added: it might open an
+    /// ended window again, with rows that are delivered or dropped.
     pub fn has_begun(&self) -> bool {
         !self.begun.is_empty()
     }
 
-    /// Returns whether all windows were taken, and the out-of-order log was read past the place of
-    /// each.
+    /// Returns whether all windows have ended and the out-of-order log was read past their marks.
     pub fn is_over(&self, out_of_order: RowPosition) -> bool {
         self.windows.is_empty()
             && self.begun.values().all(|out_of_order_end| *out_of_order_end <= out_of_order)
@@ -166,10 +165,10 @@ impl Gap {
         self.windows.values().sum()
     }
 
-    /// Adds the rows of another gap. Rows between the two, and out-of-order rows of windows that
-    /// were begun, may be sent twice.
+    /// Adds the rows of another gap. Rows between the two gaps, and out-of-order rows of windows
+    /// that were begun, may be sent twice.
     pub fn join(&mut self, other: Gap) {
-        // Begun windows get more rows, and must be taken from the beginning.
+        // Begun windows get more rows, so they must be read again from their beginning.
         self.begun.clear();
         for (hash, (from_ms, upto_ms)) in other.spans {
             let span = self.spans.entry(hash).or_insert((from_ms, upto_ms));
@@ -206,7 +205,7 @@ impl Gap {
         }
     }
 
-    /// Decodes a gap, and returns it with the bytes behind it; `None` if they are damaged.
+    /// Decodes a gap; returns it with the remaining bytes, or `None` if the bytes are damaged.
     pub fn decode(bytes: &[u8]) -> Option<(Gap, &[u8])> {
         let (mut gap, mut rest) = (Gap::default(), bytes);
         for _ in 0..take(&mut rest, split_uvarint)? {

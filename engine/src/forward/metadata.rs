@@ -28,8 +28,8 @@ impl Forwarder {
         }
     }
 
-    /// Returns metadata of the families behind `after`, in order of their names, as a 1.0 request,
-    /// and the last name; `None` at the end.
+    /// Returns a 1.0 request with metadata of the families whose names follow `after`, and the last
+    /// of these names; `None` at the end.
     pub fn metadata_request(&self, after: &str, families_max: usize) -> Option<(Vec<u8>, String)> {
         use std::ops::Bound::{Excluded, Unbounded};
         let mut body = Vec::new();

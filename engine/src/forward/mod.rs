@@ -5,11 +5,11 @@
 //! blocks, head ─▶ feed_store ─────▶  ─▶ shard 1 ▒▒      ─▶ take ─▶ body … done
 //! ```
 //!
-//! Rows are read in the log's order. The labels of a series select its queue, and each queue is
-//! delivered in order, so the order of a series is kept. Delivery is tracked as one *place* for
-//! each queue and source: all rows before it are delivered, no row behind it is known to be. A
-//! later run skips the rows before its saved places. Rows that must be read from a log while the
-//! queues have no room are noted in a *gap*, and read from the store later.
+//! Rows are read in the log's order. The labels of a series select its queue (*shard*), and each
+//! queue is delivered in order, so the rows of a series stay in order. Delivery is tracked as one
+//! *position* for each queue and source: all rows before it are delivered, later rows perhaps not.
+//! After a restart, rows before the saved positions are skipped. Rows that must be read from a log
+//! while the queues have no room are noted in a *gap*, and read from the store later.
 //!
 //! Reading order: `series` (labels as they are sent), `row`, `shard` (a queue), `read` (of
 //! records), `gap`, `stored` (of blocks and head), `request`, `place` (positions of delivery),
@@ -66,7 +66,7 @@ pub struct Settings {
 /// Errors of settings, calls and stored data.
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
-    /// A call with invalid arguments, or one that came too early.
+    /// A call with invalid arguments, or a call that came too early.
     #[error("{0}")]
     Invalid(String),
     /// A relabelling rule that cannot be used.
@@ -88,13 +88,13 @@ pub enum ForwardError {
 /// Counts of one call that reads records or frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fed {
-    /// Records taken; fewer than given if a queue is full.
+    /// Number of records read; fewer than given if a queue is full.
     pub records: u32,
-    /// Bytes taken of the store's frames.
+    /// Number of bytes read of the store's frames.
     pub bytes: u64,
     /// Samples and histograms that were queued or noted in a gap.
     pub rows: u64,
-    /// The rows among these that were added to a gap.
+    /// Number of rows, of those in `rows`, that were added to a gap.
     pub in_gap: u64,
     /// Rows of series that the relabelling rules drop.
     pub dropped: u64,
@@ -127,7 +127,7 @@ pub struct Forwarder {
     series: SeriesTable,
     shards: Vec<Shard>,
     extras: Extras,
-    /// Place behind the last row read of each log.
+    /// Position after the last row that was read, for each log.
     tails: [RowPosition; 2],
     store_tail: StorePlace,
     log_marks: [VecDeque<Mark<RowPosition>>; 2],
@@ -162,7 +162,7 @@ impl Forwarder {
             columns: ColumnReader::default(),
             builder: RequestBuilder::default(),
             is_detached: false,
-            // Unknown after a restart; a saved gap must not grow over rows delivered since.
+            // Not known after a restart; a saved gap must not grow over rows delivered since.
             has_queued: true,
             gaps: VecDeque::new(),
             families: BTreeMap::new(),
@@ -186,7 +186,7 @@ impl Forwarder {
             self.gaps.push_back(gap);
             rest = after;
         }
-        // A place in a window that is no longer taken has no meaning.
+        // Positions in other windows than the current one have no meaning.
         let window_ms = self.store_window().map(|(window_ms, _)| window_ms);
         for shard in &mut self.shards {
             if Some(shard.resume_store.window_ms) != window_ms {
@@ -196,7 +196,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Changes the number of queues. All must be empty; new ones begin at the reading position.
+    /// Changes the number of queues. All queues must be empty; they begin at the reading position.
     pub fn reshard(&mut self, shards: u32) -> Result<(), ForwardError> {
         if shards == 0 || shards > SHARDS_MAX {
             return Err(ForwardError::Invalid(format!(
@@ -208,7 +208,7 @@ impl Forwarder {
                 "the number of shards cannot change while their queues are not empty".into(),
             ));
         }
-        // Some queues delivered rows ahead of the reading position; these must be skipped first.
+        // Rows that some queues delivered ahead of the reading position must be skipped first.
         let ahead = self.shards.iter().any(|shard| {
             shard.resume[0] > self.tails[0]
                 || shard.resume[1] > self.tails[1]
@@ -221,7 +221,7 @@ impl Forwarder {
                     .into(),
             ));
         }
-        // Ordinals continue from the highest, so an old one never finds a row of a new queue.
+        // Row numbers continue from the highest, so no old number finds a row of a new queue.
         let left = self.shards.iter().map(|shard| shard.left).max().unwrap_or(0);
         self.shards = (0..shards).map(|_| Shard { left, ..Shard::default() }).collect();
         Ok(())
@@ -249,8 +249,8 @@ impl Forwarder {
         self.shards.iter().any(|shard| shard.queue.len() >= capacity)
     }
 
-    /// Returns a request of the first rows of a queue, at most `rows_max`; `None` if it is empty.
-    /// Repeated calls return the same rows until [`Forwarder::done`].
+    /// Returns a request of the first rows of a queue, at most `rows_max`; `None` if the queue is
+    /// empty. Repeated calls return the same rows until [`Forwarder::done`].
     pub fn take(
         &mut self,
         shard: u32,
@@ -270,7 +270,7 @@ impl Forwarder {
         Some(self.builder.build(version, rows, not_before_ms, &self.series, &self.extras))
     }
 
-    /// Removes the rows that were taken last: they are delivered or given up.
+    /// Removes the rows of the last [`Forwarder::take`], which are delivered or given up.
     pub fn done(&mut self, shard: u32) {
         let Some(shard) = self.shards.get_mut(shard as usize) else { return };
         for _ in 0..std::mem::take(&mut shard.in_flight) {

@@ -6,7 +6,7 @@ use super::shard::Shard;
 use super::{Forwarder, ShardPosition};
 use std::collections::VecDeque;
 
-/// Place of the first row of a record, or of a series of the store, and the number of that row.
+/// Position of the first row of a record, or of a series of the store, and that row's number.
 #[derive(Clone, Debug)]
 pub(super) struct Mark<P> {
     pub first_number: u64,
@@ -21,7 +21,7 @@ impl Forwarder {
             None => self.tails[which].max(shard.resume[which]),
             Some(row) => {
                 let marks = &self.log_marks[which];
-                // Marks ascend by number: the last one not behind the row belongs to its record.
+                // Marks ascend by number: the last mark up to the row belongs to the row's record.
                 let after = marks.partition_point(|mark| mark.first_number <= row.number());
                 match marks.get(after.wrapping_sub(1)) {
                     Some(mark) => {
@@ -38,7 +38,7 @@ impl Forwarder {
                 let marks = &self.store_marks;
                 let after = marks.partition_point(|mark| mark.first_number <= row.number());
                 match marks.get(after.wrapping_sub(1)) {
-                    // Rows of the store are placed by time: another read may number them otherwise.
+                    // Rows of the store are found by time; another read may number them anew.
                     Some(mark) => StorePlace { time_ms: row.time_ms, ..mark.place.clone() },
                     None => shard.resume_store.clone(),
                 }
@@ -67,7 +67,7 @@ fn first_number(shards: &[Shard], source: Source) -> Option<u64> {
     shards.iter().filter_map(|shard| shard.first_of(source)).map(Row::number).min()
 }
 
-/// Drops all marks before the one that a row lies in; all marks if there is no row.
+/// Drops the marks before the mark of the row `first`; all marks if there is no row.
 fn prune<P>(marks: &mut VecDeque<Mark<P>>, first: Option<u64>) {
     let Some(first) = first else { return marks.clear() };
     let after = marks.partition_point(|mark| mark.first_number <= first);

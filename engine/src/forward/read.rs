@@ -8,24 +8,24 @@ use crate::model::Value;
 use crate::storage::LogKind;
 use crate::wal::{Record, RecordError, SeriesRecords, decode};
 
-/// Number of segments before the first one read that may hold what its first records build on:
-/// earlier versions continued a chain of columns behind the end of a segment, and a host repeats
-/// records after a sync that failed, perhaps in an otherwise empty segment.
+/// Number of segments before the first segment to deliver that are read for their column records,
+/// because later records may depend on these: earlier versions continued a chain of records in the
+/// next segment, and a host repeats records after a failed sync, perhaps in a segment of their own.
 const CHAINED_SEGMENTS: u32 = 2;
 
 impl Forwarder {
-    /// Reads the series of records, and the state that records of later segments build on.
+    /// Reads the series of records, and the column records on which later segments depend.
     pub fn note_series<'r>(&mut self, segment: u32, records: impl Iterator<Item = &'r [u8]>) {
         for record in records {
             match decode(record) {
                 Ok(Record::Series(series)) => {
                     for series in series.flatten() {
-                        // A record without a valid label set was never stored: no row refers to it.
+                        // `note` fails for invalid labels, to which no row refers.
                         let _ = self.series.note(segment, series.series_ref, &series.labels);
                     }
                 }
                 Ok(Record::Metadata(rows)) => self.take_metadata(rows.flatten()),
-                // Its rows are delivered, but records that are read later may build on this one.
+                // The rows of this record are delivered, but later records may depend on it.
                 Ok(Record::Columns(record)) if self.may_chain_from(segment) => {
                     let _ = self.columns.read(&record, segment);
                 }
@@ -34,7 +34,7 @@ impl Forwarder {
         }
     }
 
-    /// Returns whether the first records that will be read may build on this segment.
+    /// Returns whether the first records that will be read may depend on this segment.
     fn may_chain_from(&self, segment: u32) -> bool {
         let first = self.shards.iter().map(|shard| shard.resume[0].segment).min().unwrap_or(0);
         let before = first.saturating_sub(CHAINED_SEGMENTS)..first;
@@ -48,7 +48,7 @@ impl Forwarder {
     }
 
     /// Reads records of a log until a queue holds `capacity` rows; `first_record` is the number of
-    /// the first of them in its segment.
+    /// the first given record in its segment.
     pub fn feed<'r>(
         &mut self,
         log: LogKind,
@@ -60,7 +60,7 @@ impl Forwarder {
         let mut fed = Fed { newest_ms: i64::MIN, ..Fed::default() };
         let which = if log == LogKind::InOrder { 0 } else { 1 };
         for (record_number, record) in (first_record..).zip(records) {
-            // Checked between records, which are read whole. While detached, rows need no queue.
+            // A record is always read whole. While detached, rows go into a gap and need no queue.
             fed.is_full = !self.is_detached && self.is_full(capacity);
             if fed.is_full {
                 break;
@@ -90,7 +90,7 @@ impl Forwarder {
 struct RecordReader<'f> {
     forwarder: &'f mut Forwarder,
     which: usize,
-    /// Place of the next row.
+    /// Position of the next row in the log.
     place: RowPosition,
     fed: &'f mut Fed,
 }
@@ -110,7 +110,7 @@ impl RecordReader<'_> {
                             self.row(*series_ref, sample.timestamp_ms, sample.value, None);
                         }
                     }
-                    // The record that it builds on is damaged, or no longer there.
+                    // The record that this one depends on is damaged or was dropped.
                     Err(_) => self.lose(record.rows()),
                 }
                 self.forwarder.columns = columns;
@@ -144,7 +144,7 @@ impl RecordReader<'_> {
             Err(error) => Err(error),
         };
         if read.is_err() {
-            // The number of rows behind the fault is unknown; it counts as one.
+            // The number of rows after the fault is unknown; it counts as one.
             self.lose(1);
         }
     }
@@ -162,7 +162,7 @@ impl RecordReader<'_> {
         for series in series {
             let series = series?;
             let segment = self.place.segment;
-            // A record without a valid label set was never stored: no row refers to it.
+            // No row refers to a series without a valid label set, which was never stored.
             let _ = self.forwarder.series.note(segment, series.series_ref, &series.labels);
         }
         Ok(())
@@ -171,7 +171,7 @@ impl RecordReader<'_> {
     #[inline]
     fn row(&mut self, series_ref: u64, time_ms: i64, value: f64, histogram: Option<Value>) {
         let place = self.place;
-        // Unsent rows count, too, so that saved places stay valid if the settings change.
+        // Rows that are not sent have numbers too, so saved positions survive a change of settings.
         self.place.row += 1;
         let number = self.forwarder.numbers[self.which] + u64::from(place.row);
         let Forwarder { series, shards, settings, gaps, extras, is_detached, has_queued, .. } =
@@ -180,7 +180,7 @@ impl RecordReader<'_> {
         let is_delivered =
             |shard: &Shard| shard.resume.get(self.which).is_some_and(|at| place < *at);
         let Some((at, series)) = at.and_then(|at| Some((at, series.get_mut(at)?))) else {
-            // The shard is unknown, too, so the row counts unless every shard has delivered it.
+            // Its shard is unknown too, so the row counts unless every shard has delivered it.
             self.fed.unknown += u64::from(!shards.iter().all(is_delivered));
             return;
         };
@@ -244,7 +244,7 @@ impl RecordReader<'_> {
         let shard_at = shard_of(series.hash, shards.len());
         let shard = shards.get_mut(shard_at);
         let row = shard.and_then(|shard| shard.find(series.newest_ordinal));
-        // A series without queued rows has ordinal 0, which may be another series' row.
+        // The ordinal of a series without queued rows may be that of another series' row.
         let Some(row) = row.filter(|row| row.series == at) else {
             self.fed.exemplars_dropped += 1;
             return;
@@ -255,7 +255,7 @@ impl RecordReader<'_> {
     }
 }
 
-/// Hands over the rows of a record up to the first that does not decode.
+/// Passes the rows of a record to `take`, up to the first that does not decode.
 fn each<R>(
     rows: impl Iterator<Item = Result<R, RecordError>>,
     mut take: impl FnMut(R),

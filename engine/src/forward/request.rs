@@ -1,8 +1,8 @@
 //! Encodes rows as the body of a remote-write request.
 //!
-//! Rows of one series stand together, in their order, so that its labels are written once. In 2.0,
-//! each string is a symbol of the request, written once. A table over the interned strings says
-//! which symbol a string has in this request, so that none is compared or hashed.
+//! The rows of a series follow each other, in their order, so that its labels are written once. In
+//! version 2.0, each string is a symbol of the request, written once. A table maps the index of an
+//! interned string to its symbol in this request, so that no string is compared or hashed.
 
 use super::row::{Extra, Extras, Row};
 use super::series::{Metadata, Series, SeriesTable, Symbols};
@@ -48,10 +48,10 @@ pub struct RequestBuilder {
 
 #[derive(Default)]
 struct RequestSymbols {
-    /// By symbol of the table: the last request that used it, and its symbol there.
+    /// For each string of the table: the last request that used it, and its symbol there.
     met: Vec<(u32, u32)>,
     request: u32,
-    /// Symbols of the table, in the request's order; `u32::MAX` for the empty string and `others`.
+    /// Symbols of the table, in this request's order; `u32::MAX` for all other strings and "".
     list: Vec<u32>,
     /// Strings that only this request has, such as exemplars' labels, with their symbols.
     others: Vec<(u32, Box<str>)>,
@@ -64,7 +64,7 @@ impl RequestSymbols {
         let symbols = table.len();
         self.request = self.request.wrapping_add(1);
         if self.request == 0 || self.met.len() > 4 * symbols.max(1024) {
-            // Request numbers begin again: those of earlier requests would look like this one.
+            // Request numbers begin again, so entries of earlier requests would look current.
             self.met.clear();
             self.request = 1;
         }
@@ -73,7 +73,7 @@ impl RequestSymbols {
         self.list.push(u32::MAX);
         self.others.clear();
         self.by_text.clear();
-        // Families without a help or a unit have the empty string, which is always the first.
+        // Families without a help or a unit have the empty string, which is always symbol 0.
         if let Some(met) = table.find("").and_then(|empty| self.met.get_mut(empty as usize)) {
             *met = (self.request, 0);
         }
@@ -89,8 +89,8 @@ impl RequestSymbols {
         met.1
     }
 
-    /// Appends the request's symbols of up to [`PART_SYMBOLS`] symbols of the table, as varints.
-    /// They are gathered on the stack: a vector would check its capacity twenty times per row.
+    /// Appends the request's symbols for up to [`PART_SYMBOLS`] symbols of the table, as varints.
+    /// The bytes are gathered on the stack: a vector would check its capacity twenty times per row.
     fn put_refs(&mut self, symbols: &[u32], out: &mut Vec<u8>) {
         let mut bytes = [0; 5 * PART_SYMBOLS];
         let mut at = 0;
@@ -149,7 +149,7 @@ impl RequestBuilder {
         self.symbols.met.clear();
     }
 
-    /// Builds the request of rows; those before `not_before_ms` are counted and left out.
+    /// Builds the request of rows; counts and leaves out rows before `not_before_ms`.
     pub fn build<'r>(
         &mut self,
         version: RemoteWriteVersion,
@@ -276,8 +276,8 @@ impl RequestBuilder {
         put_message_field(&mut self.content, 5, &self.series);
     }
 
-    /// Writes the usual kind of series: floats behind the labels of `part`, and perhaps metadata.
-    /// The length is known beforehand, so the series is written in place.
+    /// Writes a series of only floats, the usual kind: the labels in `part`, the floats, and
+    /// perhaps metadata. The length is known before, so the series is written in place.
     fn put_floats_v2(&mut self, rows: &[Row], metadata: Option<SeriesMetadata>) {
         let floats: usize = rows.iter().map(|row| float_bytes(row.time_ms)).sum();
         let metadata_bytes = metadata.map_or(0, SeriesMetadata::field_bytes);

@@ -16,7 +16,7 @@ pub enum Source {
 
 pub const SOURCES: usize = 3;
 
-/// Position of a row in a log. Places compare in the order of the log.
+/// Position of a row in a log. Positions compare in the order of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowPosition {
     /// Number of the segment in its log.
@@ -82,7 +82,7 @@ impl Row {
 }
 
 impl Extras {
-    /// Returns the extra of a row, made if it has none.
+    /// Returns the extra of a row, and makes one if the row has none.
     pub fn of(&mut self, row: &mut Row) -> Option<&mut Extra> {
         if row.extra == 0 {
             let at = self.free.pop().unwrap_or_else(|| {
@@ -102,7 +102,7 @@ impl Extras {
     pub fn free(&mut self, row: &Row) {
         if let Some(at) = row.extra.checked_sub(1)
             && let Some(place) = self.places.get_mut(at as usize)
-            // `take` keeps a row that is freed twice from giving its place to two others.
+            // `take` returns nothing if a row is freed twice, so no place is reused twice.
             && place.take().is_some()
         {
             self.free.push(at);

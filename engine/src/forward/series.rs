@@ -1,5 +1,5 @@
-//! The series of the logs as they are sent: external labels are added and rules applied once, and
-//! every string is kept once.
+//! The series of the logs as they are sent: external labels are added and rules applied once per
+//! series, and every string is stored once.
 
 use super::ForwardError;
 use crate::codec::{hash_bytes, hash_word};
@@ -17,11 +17,11 @@ pub fn labels_hash(labels: &Labels) -> u64 {
     hash_bytes(HASH_SEED, labels.packed())
 }
 
-/// Index of the shard, of `count`, that a series belongs to. Saved positions are per shard, so a
-/// change of this function requires a new version of their file.
+/// Returns the index, below `count`, of the shard of a series. Saved positions are per shard, so a
+/// change of this function requires a new version of the position file.
 ///
-/// The last bytes of the labels do not reach the low bits of the hash, so it is mixed once more and
-/// the high bits choose.
+/// The last bytes of the labels do not reach the low bits of the hash, so the hash is mixed once
+/// more and its high bits choose.
 pub fn shard_of(hash: u64, count: usize) -> usize {
     let mixed = hash_word(0, hash) >> 32;
     ((mixed * count as u64) >> 32) as usize
@@ -41,15 +41,15 @@ pub struct Metadata {
 pub struct Series {
     /// Hash of the labels as they are stored.
     pub hash: u64,
-    /// Symbols of names and values in turn; empty if the rules drop the series.
+    /// Symbols of names and values, alternating; empty if the rules drop the series.
     pub labels: Box<[u32]>,
     pub metadata: Option<Metadata>,
-    /// Ordinal, in its shard, of the newest queued row.
+    /// Number of the newest queued row among all rows of its shard.
     pub newest_ordinal: u64,
     /// Number of queued rows of the series.
     pub queued: u32,
-    /// Last segment with a record of the series. `None` if the series came from the store; it is
-    /// dropped together with its last row.
+    /// Last segment with a record of the series. `None` for a series of the store, which is dropped
+    /// with its last queued row.
     segment: Option<u32>,
 }
 
@@ -141,7 +141,7 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Adds a series that the store returns, for as long as rows of it are queued.
+    /// Adds a series of the store, which stays as long as it has queued rows.
     pub fn note_stored(&mut self, labels: &Labels, hash: u64) -> u32 {
         self.add(labels, hash, None)
     }
@@ -205,13 +205,13 @@ impl SeriesTable {
         }
     }
 
-    /// Drops the series without a series record in this segment or a later one that have no queued
-    /// rows, and the strings that only they use.
+    /// Drops series that have no queued rows, and no series record in this segment or a later one.
+    /// Also drops the strings that only these series use.
     pub fn drop_before(&mut self, before_segment: u32) {
         let mut refs = RefTable::default();
         let series = &mut self.series;
         let mut is_kept = vec![false; series.len()];
-        // In order of introduction: a reference that was reused ends up with its newest series.
+        // References are inserted in log order, so a reused reference finds its newest series.
         self.ref_list.retain(|(series_ref, at)| {
             let found = series.get(*at as usize).and_then(Option::as_ref);
             let keeps = found.is_some_and(|series| {
@@ -226,7 +226,7 @@ impl SeriesTable {
             keeps
         });
         self.refs = refs;
-        // Series of the store have no reference and are unmarked, but queued rows keep them.
+        // Series of the store have no reference, so they are unmarked; queued rows keep them.
         for (at, is_kept) in is_kept.into_iter().enumerate() {
             let found = series.get(at).and_then(Option::as_ref);
             if !is_kept && found.is_some_and(|series| series.queued == 0) {

@@ -1,4 +1,4 @@
-//! One queue: the rows of the series that belong to it, in the order in which they are sent.
+//! One queue of rows, in the order in which they are sent. A series always uses the same queue.
 
 use super::gap::StorePlace;
 use super::row::{Row, RowPosition, SOURCES, Source};
@@ -7,15 +7,15 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub struct Shard {
     pub queue: VecDeque<Row>,
-    /// Number of rows at the front that were taken and are not done.
+    /// Number of rows at the front that are in a request which is not done.
     pub in_flight: usize,
-    /// Number of rows that left the queue since the beginning.
+    /// Number of rows that have left the queue, which is the ordinal of its first row.
     pub left: u64,
     /// Number of queued rows of each source.
     pub counts: [usize; SOURCES],
-    /// Rows of the logs before these places were delivered by an earlier run.
+    /// Positions in the logs before which an earlier run has delivered all rows.
     pub resume: [RowPosition; 2],
-    /// Rows of the store before this place were delivered by an earlier run.
+    /// Position in the store before which an earlier run has delivered all rows.
     pub resume_store: StorePlace,
 }
 
@@ -25,10 +25,10 @@ impl Shard {
         self.queue.push_back(row);
     }
 
-    /// Returns the queued row of this ordinal if it may still be changed.
+    /// Returns the queued row with this ordinal if the row may still be changed.
     pub fn find(&mut self, ordinal: u64) -> Option<&mut Row> {
         let at = usize::try_from(ordinal.checked_sub(self.left)?).ok()?;
-        // A row in flight may be in a request already, and a retry must send the same.
+        // A row in flight may be in a request already, and a retry must send it unchanged.
         if at < self.in_flight { None } else { self.queue.get_mut(at) }
     }
 

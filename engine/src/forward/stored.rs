@@ -13,11 +13,11 @@ use crate::wire::split_chunked_series;
 const GAPS_MAX: usize = 16;
 
 impl Forwarder {
-    /// Starts to note rows of the logs in a gap. Queued rows of the logs are moved to the gap as
-    /// well; those in flight count as undelivered. Returns the number of moved rows.
+    /// Starts to note rows of the logs in a gap. Queued rows of the logs move to the gap as well,
+    /// including rows in flight. Returns the number of moved rows.
     pub fn detach(&mut self) -> u64 {
         self.is_detached = true;
-        // A begun gap must not grow, and one that grew over queued rows would repeat them.
+        // A begun gap must not grow; a gap that grew over queued rows would repeat them.
         let extends = self.gaps.back().is_some_and(|gap| !gap.has_begun()) && !self.has_queued;
         if !extends {
             self.gaps.push_back(Gap::default());
@@ -36,7 +36,7 @@ impl Forwarder {
         for shard in &mut self.shards {
             shard.in_flight = 0;
             let queue = std::mem::take(&mut shard.queue);
-            // Ordinals of rows that stay change: no exemplar may find another row by an old one.
+            // Rows that stay get new ordinals, so that no exemplar finds another row.
             shard.left += queue.len() as u64;
             shard.counts = [0; SOURCES];
             // In-order rows first: their spans then include out-of-order rows between them.
@@ -71,8 +71,8 @@ impl Forwarder {
         self.prune_marks();
     }
 
-    /// Queues the rows of the oldest window that `chunked-series` frames of the store have, until a
-    /// queue holds `capacity` rows. Series that were read before are skipped.
+    /// Queues the rows in `chunked-series` frames of the store that belong to the oldest window,
+    /// until a queue holds `capacity` rows. Series that were read before are skipped.
     pub fn feed_store(&mut self, frames: &[u8], capacity: usize) -> Result<Fed, ForwardError> {
         let mut fed = Fed { newest_ms: i64::MIN, ..Fed::default() };
         let gap_at = self.gaps.iter().position(|gap| gap.first_window().is_some());
@@ -100,7 +100,7 @@ impl Forwarder {
             let mut at = None;
             let mut row_count = 0u64;
             for chunk in &stored.chunks {
-                // Chunks are whole and reach past the window; those outside are not worth decoding.
+                // Chunks are whole and may lie outside of the window; such chunks are not decoded.
                 if chunk.max_time_ms < window_ms || chunk.min_time_ms >= window_end_ms {
                     continue;
                 }
@@ -157,7 +157,7 @@ impl Forwarder {
                 self.store_marks.push_back(Mark { first_number, place: place.clone() });
                 self.numbers[Source::Store as usize] += row_count;
             }
-            // `i64::MAX` says that the series was read to its end, for `was_fed`.
+            // `i64::MAX` means for `was_fed` that the series was read to its end.
             self.store_tail = StorePlace { time_ms: i64::MAX, ..place };
         }
         fed.bytes = (frames.len() - rest.len()) as u64;
@@ -170,7 +170,7 @@ impl Forwarder {
         *window_ms == place.window_ms && *time_ms == i64::MAX && place.labels <= *labels
     }
 
-    /// Returns the oldest window to be taken from the store, and the expected number of its rows.
+    /// Returns the start of the oldest window in the gaps, and the expected number of its rows.
     pub fn store_window(&self) -> Option<(i64, u64)> {
         self.gaps.iter().find_map(Gap::first_window)
     }
@@ -182,13 +182,13 @@ impl Forwarder {
         }
     }
 
-    /// Ends the oldest window: all of it was delivered or given up.
+    /// Ends the oldest window, all of whose rows were delivered or given up.
     pub fn end_store_window(&mut self) {
         if let Some(gap) = self.active_gap() {
             gap.end_window();
         }
         self.end_gaps();
-        // The next window may lie further back, in another gap: the place is set, not raised.
+        // The next window may be older, in another gap, so the position may also go back.
         let window_ms = self.store_window().map_or(i64::MIN, |(window_ms, _)| window_ms);
         self.store_tail = StorePlace { window_ms, ..StorePlace::default() };
         for shard in &mut self.shards {

@@ -1,7 +1,7 @@
-//! The contents of a block: labels that make it large, and how well its chunks are filled.
+//! Analyses a block: the labels that make it large, and the sizes of its chunks.
 //!
-//! Memory: 12 bytes for each selected series, and the lists of the answer. It does not grow with
-//! the number of label values, since each list of postings is read on its own.
+//! Memory: 12 bytes for each selected series, and the lists of the report. Memory does not grow
+//! with the number of label values, since each list of postings is read on its own.
 
 use crate::block::{BlockError, BlockReader, SeriesRef};
 use crate::chunk::{sample_count, values};
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 const SERIES_PER_SLICE: usize = 1000;
 
-/// Selects series and the size of the answer.
+/// Selection of series, and limits of the report.
 #[derive(Clone, Debug)]
 pub struct AnalysisOptions {
     /// Matchers that must all hold; none means all series.
@@ -43,19 +43,19 @@ pub struct AnalysisReport {
     pub label_pairs: u64,
     /// Number of labels of all series together.
     pub label_pair_entries: u64,
-    /// Labels whose series miss the most of the block's time, in lengths of the block.
+    /// Labels by churn: the time that their series miss, added up, in lengths of the block.
     pub pairs_by_churn: Ranking,
-    /// Label names whose series miss the most of it.
+    /// Label names by churn, as for `pairs_by_churn`.
     pub names_by_churn: Ranking,
-    /// Labels that the most series have.
+    /// Labels by the number of their series.
     pub pairs_by_series: Ranking,
-    /// Label names whose values are the longest together, in bytes.
+    /// Label names by the length of all their values, in bytes.
     pub names_by_value_bytes: Ranking,
-    /// Label names with the most values.
+    /// Label names by the number of their values.
     pub names_by_values: Ranking,
-    /// Metric names with the most series.
+    /// Metric names by the number of their series.
     pub metrics_by_series: Ranking,
-    /// Figures of chunks, if they were asked for.
+    /// Figures of chunks, if the options request them.
     pub chunks: Option<ChunkFigures>,
 }
 
@@ -91,7 +91,7 @@ pub struct Analysis {
     items_max: usize,
     has_matchers: bool,
     refs: Vec<SeriesRef>,
-    /// Part of the block's time that each series misses, in milliseconds.
+    /// Time of the block that lies outside of each series' samples, in milliseconds.
     uncovered_ms: Vec<u64>,
     names: Vec<String>,
     names_done: usize,
@@ -108,7 +108,7 @@ struct Rankings {
     metrics_by_series: Top,
 }
 
-/// The entries with the largest numbers; of equal ones, the first by name.
+/// The entries with the largest numbers; of entries with equal numbers, the first by name.
 struct Top {
     items_max: usize,
     items: BinaryHeap<Reverse<(u64, Reverse<String>)>>,
@@ -204,7 +204,7 @@ impl Analysis {
             (Some(first), Some(last)) => last.max_time_ms.wrapping_sub(first.min_time_ms) as u64,
             _ => 0,
         };
-        // A chunk may reach beyond the block; like upstream's, the number then wraps.
+        // A chunk may reach beyond the block; the number then wraps, as in Prometheus.
         self.uncovered_ms.push(self.block_ms().wrapping_sub(span_ms));
         let Some(figures) = &mut self.report.chunks else { return Ok(()) };
         for meta in &metas {
@@ -212,7 +212,7 @@ impl Analysis {
             let damaged = |source| Error::Chunk { series: labels.to_string(), source };
             let samples = u64::from(sample_count(&chunk).map_err(damaged)?);
             let bytes = chunk.data.len() as u64;
-            // Floats need not be decoded: the head of the chunk has their number.
+            // Floats need not be decoded, because the header of the chunk has their number.
             if chunk.encoding.is_floats() {
                 *figures.float_samples.entry(samples).or_default() += 1;
                 *figures.float_bytes.entry(bytes).or_default() += 1;
@@ -238,13 +238,13 @@ impl Analysis {
     fn look_at_name(&mut self, name: &str) -> Result<()> {
         let Analysis { refs, uncovered_ms, rankings, has_matchers, .. } = self;
         let block_ms = self.block.meta().max_time_ms.wrapping_sub(self.block.meta().min_time_ms);
-        // As upstream counts: whole lengths of the block.
+        // In whole lengths of the block, as in Prometheus.
         let churn = |uncovered_ms: u64| (uncovered_ms as f64 / block_ms as u64 as f64) as u64;
         let (mut values, mut value_bytes, mut name_uncovered_ms) = (0u64, 0u64, 0u64);
         let visited = self.block.index().each_postings(name, |value, listed| {
             let (mut series, mut pair_uncovered_ms) = (0u64, 0u64);
             for listed in listed {
-                // References ascend, so a search in the selected ones needs no set of them.
+                // `refs` ascends, so a binary search shows whether the series is selected.
                 if let Ok(at) = refs.binary_search(listed) {
                     series += 1;
                     pair_uncovered_ms = pair_uncovered_ms.wrapping_add(uncovered_ms[at]);
@@ -279,7 +279,7 @@ impl Analysis {
     fn finish(&mut self) -> AnalysisReport {
         let mut report = std::mem::take(&mut self.report);
         let items_max = self.items_max;
-        // Replaced, since the borrowed analysis cannot give its lists away.
+        // The lists are replaced, since they cannot be moved out of a borrowed analysis.
         let take = |top: &mut Top| std::mem::replace(top, Top::new(items_max)).into_ranking();
         let rankings = &mut self.rankings;
         report.pairs_by_churn = take(&mut rankings.pairs_by_churn);

@@ -5,10 +5,10 @@ use crate::compact::BadBlock;
 use crate::storage::{Blocks, StorageError, StorageResult};
 use tidepool_model::sort;
 
-/// The metadata of a block, or why it does not open.
+/// The metadata of a block, or the reason why the block cannot be opened.
 pub type ListedBlock = Result<BlockMeta, BadBlock>;
 
-/// Returns all blocks by time range; those that do not open come last.
+/// Returns all blocks by time range; blocks that cannot be opened come last.
 pub fn list_blocks(blocks: &dyn Blocks) -> StorageResult<Vec<ListedBlock>> {
     let mut listed = Vec::new();
     for ulid in blocks.list()? {
@@ -19,7 +19,7 @@ pub fn list_blocks(blocks: &dyn Blocks) -> StorageResult<Vec<ListedBlock>> {
                 meta.ulid = ulid;
                 listed.push(Ok(meta));
             }
-            // A block that was deleted since it was listed is no damage.
+            // A block that was deleted since it was listed is not damaged.
             Err(BlockError::Storage(StorageError::NotFound { .. }))
                 if !blocks.list()?.contains(&ulid) => {}
             Err(error) => listed.push(Err(BadBlock::of(&ulid, &error))),

@@ -83,14 +83,14 @@ pub enum LabelError {
     },
 }
 
-/// Limits of the label sets of new series; 0 stands for no limit.
+/// Limits of the label sets of new series; 0 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LabelLimits {
     /// Largest number of labels of a series, its metric name included.
     pub labels_max: u32,
     /// Longest label name, in bytes.
     pub name_bytes_max: u32,
-    /// Longest label value, in bytes; the metric name is one.
+    /// Longest label value, in bytes; applies to the metric name too.
     pub value_bytes_max: u32,
 }
 
@@ -145,7 +145,7 @@ impl Labels {
         Ok(Labels::from_sorted(pairs))
     }
 
-    /// Packs pairs that keep the invariants, as those of an index or a head do.
+    /// Packs pairs that already keep the invariants, such as those of an index or a head.
     pub fn from_sorted<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
         // Room for most label sets, so that packing seldom grows the buffer.
         let mut packed = Vec::with_capacity(256);
@@ -155,14 +155,13 @@ impl Labels {
         Labels { packed: packed.into_boxed_slice() }
     }
 
-    /// Copies packed bytes of another instance of the engine; `None` unless they keep the
-    /// invariants.
+    /// Copies packed bytes of another instance; `None` unless they keep the invariants.
     pub fn from_packed(packed: &[u8]) -> Option<Labels> {
         let mut rest = packed;
         let mut name_before = "";
         while !rest.is_empty() {
             let ((name, value), after) = split_packed(rest)?;
-            // Names ascend, and so the first is not empty either.
+            // Names ascend from the empty string, so no name is empty.
             let has_place = name_before < name && !value.is_empty();
             // Only the shortest encoding is accepted: equal sets must have equal bytes.
             let bytes = label_bytes(name, value);
@@ -199,12 +198,12 @@ impl Labels {
         self.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| value)
     }
 
-    /// Returns the union with another set; if both have a name, the value of this set counts.
+    /// Returns the union with another set; if both have a name, the value of this set is kept.
     pub fn with_others(&self, others: &Labels) -> Labels {
         Labels::from_sorted(with_others(self.iter(), others))
     }
 
-    /// Returns whether the set equals that of [`Labels::from_sorted`] for these pairs.
+    /// Returns whether [`Labels::from_sorted`] would return this set for these pairs.
     pub fn is_of<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
         let mut rest = &*self.packed;
         for (name, value) in pairs {
@@ -227,7 +226,7 @@ impl Labels {
     }
 }
 
-/// Iterates over sorted pairs together with those of another set whose names are missing.
+/// Iterates over sorted pairs, and over labels of another set whose names the pairs lack.
 pub fn with_others<'a>(
     pairs: impl Iterator<Item = (&'a str, &'a str)>,
     others: &'a Labels,
@@ -238,7 +237,7 @@ pub fn with_others<'a>(
             Ordering::Less => pairs.next(),
             Ordering::Greater => others.next(),
             Ordering::Equal => {
-                // The own label wins, as over upstream's external labels.
+                // The label of `pairs` is kept, as Prometheus keeps it over an external label.
                 others.next();
                 pairs.next()
             }
@@ -262,7 +261,7 @@ pub(crate) fn sort_and_check(pairs: &mut Vec<(&str, &str)>) -> Result<(), LabelE
     {
         return Err(LabelError::EmptyName { value: start_of(value).to_owned() });
     }
-    // After the checks: an empty value does not excuse a duplicate or nameless label.
+    // Dropped last: a duplicate or nameless label is an error even if its value is empty.
     pairs.retain(|(_, value)| !value.is_empty());
     Ok(())
 }
@@ -280,8 +279,8 @@ impl PartialEq for Labels {
 }
 
 impl Ord for Labels {
-    /// Upstream's order: pair by pair, name before value, as bytes; a prefix comes first. Equal
-    /// labels are skipped as a whole, since neighbours have most of theirs in common.
+    /// Compares as Prometheus does: pair by pair, name before value, as bytes; a prefix comes
+    /// first. Equal labels are skipped as a whole, since neighbouring series share most labels.
     fn cmp(&self, other: &Self) -> Ordering {
         let (mut a, mut b) = (&*self.packed, &*other.packed);
         loop {
@@ -308,7 +307,7 @@ impl PartialOrd for Labels {
 }
 
 impl fmt::Display for Labels {
-    /// As Prometheus writes a series: `{__name__="up", job="node"}`.
+    /// Writes the set as Prometheus writes a series: `{__name__="up", job="node"}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{")?;
         for (i, (name, value)) in self.iter().enumerate() {

@@ -1,12 +1,12 @@
 //! Label matchers, as PromQL and remote read use them.
 //!
-//! A missing label is the empty string: the matcher, not the presence of the label, decides whether
-//! a series without the label is selected.
+//! A missing label has the value of the empty string, so a matcher that matches the empty string
+//! selects series without the label.
 
 use tidepool_model::MatchOp;
 use tidepool_relabel::{Pattern, REGEX_BYTES_MAX};
 
-/// Memory limit of an expression, in bytes, if it is compiled while other work waits.
+/// Memory limit in bytes of a regular expression that is compiled while other work waits.
 const REGEX_SMALL_BYTES_MAX: usize = 64 * 1024;
 
 /// A matcher as a client writes it, before its expression is compiled.
@@ -16,7 +16,7 @@ pub struct MatcherSpec {
     pub name: String,
     /// Operator that compares the label's value.
     pub op: MatchOp,
-    /// The value or regular expression (RE2 syntax).
+    /// The value, or the regular expression in RE2 syntax.
     pub value: String,
 }
 
@@ -63,7 +63,7 @@ impl Matcher {
         Matcher::compiled(spec, Pattern::new)
     }
 
-    /// Compiles a matcher that needs little memory and time; fails for all others.
+    /// Compiles a matcher that needs little memory and time; fails if the matcher needs more.
     pub fn new_small(spec: &MatcherSpec) -> Result<Matcher, MatcherError> {
         Matcher::compiled(spec, |expression| Pattern::with_limit(expression, REGEX_SMALL_BYTES_MAX))
     }
@@ -91,7 +91,7 @@ impl Matcher {
         let MatcherSpec { name, value, .. } = spec;
         let test = if !regex {
             Test::Literal(value.clone())
-        // The length is checked first: parsing itself takes memory.
+        // The length is checked first, because parsing itself needs memory.
         } else if value.len() > REGEX_BYTES_MAX {
             return Err(MatcherError::RegexTooLong { name: name.clone(), bytes: value.len() });
         } else {
@@ -119,7 +119,7 @@ impl Matcher {
         &self.name
     }
 
-    /// Returns whether a label with this value is selected; empty for no label.
+    /// Returns whether a label with this value is selected; the empty string is a missing label.
     pub fn matches(&self, value: &str) -> bool {
         self.holds(value) != self.negated
     }
@@ -134,8 +134,8 @@ impl Matcher {
         self.negated
     }
 
-    /// Returns the only values that hold, if they are few and known: then no scan over values is
-    /// needed. For a negated matcher these are the values that are *not* selected.
+    /// Returns the only values that [`Matcher::holds`] accepts, if they are few and known; then no
+    /// scan over values is needed. A negated matcher selects all *other* values.
     pub fn literals(&self) -> Option<&[String]> {
         match &self.test {
             Test::Literal(value) => Some(std::slice::from_ref(value)),
@@ -143,8 +143,8 @@ impl Matcher {
         }
     }
 
-    /// Returns prefixes of all values that hold: ascending, none begins with another. With an empty
-    /// prefix nothing is known.
+    /// Returns prefixes of all values that [`Matcher::holds`] accepts, ascending. No prefix begins
+    /// with another. An empty prefix means that nothing is known.
     pub fn prefixes(&self) -> &[String] {
         match &self.test {
             Test::Literal(value) => std::slice::from_ref(value),
@@ -152,7 +152,7 @@ impl Matcher {
         }
     }
 
-    /// Returns whether a matcher selects all series or none, if this depends on no value.
+    /// Returns whether a matcher selects all series or none; `None` if this depends on the value.
     pub fn constant(&self) -> Option<bool> {
         match &self.test {
             Test::Pattern(pattern) if pattern.takes_all() => Some(!self.negated),

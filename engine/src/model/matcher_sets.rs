@@ -2,15 +2,16 @@
 
 use super::{Labels, MatchOp, Matcher, MatcherError, MatcherSpec};
 
-/// Limits of the sets that are compiled within a millisecond or two: number of matchers, bytes of
-/// names and values, and bytes of expressions among them.
+/// Largest number of matchers that are compiled in one slice, within a millisecond or two.
 const SLICE_MATCHERS_MAX: usize = 32;
+/// Largest length of all names and values of these matchers, in bytes.
 const SLICE_TEXT_BYTES_MAX: usize = 16 * 1024;
+/// Largest length of all regular expressions of these matchers, in bytes.
 const SLICE_REGEX_BYTES_MAX: usize = 512;
 
 /// Sets of matchers: a series is selected if all matchers of one set hold.
 ///
-/// Matchers that select every series are left out, and so are sets that select none.
+/// Matchers that select every series are left out, and so are sets that select no series.
 pub struct MatcherSets {
     sets: Vec<Vec<Matcher>>,
 }
@@ -48,14 +49,14 @@ impl MatcherSets {
     }
 
     fn add(&mut self, mut set: Vec<Matcher>) {
-        // A matcher that never holds makes its whole set unable to select.
+        // A set selects nothing if one of its matchers selects nothing.
         if set.iter().all(|matcher| matcher.constant() != Some(false)) {
             set.retain(|matcher| matcher.constant().is_none());
             self.sets.push(set);
         }
     }
 
-    /// Compiles sets if this takes a slice at most; `None` if not, or if one is invalid.
+    /// Compiles sets within one slice of work; `None` if they need more, or if one is invalid.
     pub fn of_a_slice(specs: &[Vec<MatcherSpec>]) -> Option<MatcherSets> {
         let all = || specs.iter().flatten();
         let bytes: usize = all().map(|spec| spec.name.len() + spec.value.len()).sum();
@@ -68,7 +69,7 @@ impl MatcherSets {
         if !is_quick {
             return None;
         }
-        // Small matchers only: others could exceed the time and memory of a slice.
+        // Only small matchers, because larger ones could exceed the time and memory of a slice.
         let compile = |set: &Vec<MatcherSpec>| -> Option<Vec<Matcher>> {
             set.iter().map(|spec| Matcher::new_small(spec).ok()).collect()
         };
@@ -88,7 +89,7 @@ impl MatcherSets {
         self.sets.iter().any(|set| set.iter().all(holds))
     }
 
-    /// The sets that are left, in the order given.
+    /// The sets that may select series, in the order given.
     pub fn sets(&self) -> &[Vec<Matcher>] {
         &self.sets
     }
@@ -98,7 +99,7 @@ impl MatcherSets {
         self.sets.iter().any(Vec::is_empty)
     }
 
-    /// Returns the sets with matchers of other labels than this one.
+    /// Returns the sets that also have matchers of other labels than this label.
     pub fn beyond(&self, name: &str) -> Vec<&[Matcher]> {
         let looks_beyond = |set: &&[Matcher]| set.iter().any(|matcher| matcher.name() != name);
         self.sets.iter().map(Vec::as_slice).filter(looks_beyond).collect()
@@ -106,7 +107,7 @@ impl MatcherSets {
 
     /// Returns the verdict of the sets on a value of this label.
     pub fn verdict(&self, name: &str, value: &str) -> Verdict {
-        // One set suffices, so a set of this label alone settles the verdict.
+        // One set suffices, so a matching set of this label alone decides.
         let mut verdict = Verdict::Refused;
         for set in &self.sets {
             let mut of_name = set.iter().filter(|matcher| matcher.name() == name);
@@ -120,10 +121,10 @@ impl MatcherSets {
         verdict
     }
 
-    /// Returns bounds of the selected values of a label: none is below the first text, and none is
-    /// above the second unless it begins with it.
+    /// Returns bounds of the selected values of a label: no value is below the first text, and a
+    /// value above the second text begins with it.
     pub fn value_bounds(&self, name: &str) -> (&str, Option<&str>) {
-        // Only a single set has bounds: several would need the union of theirs.
+        // Only a single set has bounds: several sets would need the union of their bounds.
         let [set] = self.sets.as_slice() else { return ("", None) };
         let mut bounds = ("", None);
         for matcher in set.iter().filter(|matcher| matcher.name() == name) {

@@ -1,6 +1,6 @@
 //! The types that all other modules use: labels, samples, histograms, time ranges, matchers.
 //!
-//! Knows nothing of bytes on disk, of storage or of the network. Times are milliseconds since the
+//! No type depends on bytes on disk, on storage or on the network. Times are milliseconds since the
 //! Unix epoch; ranges include both ends unless a name says otherwise.
 
 pub mod histogram;

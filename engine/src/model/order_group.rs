@@ -1,18 +1,18 @@
-//! Effects of external labels on the order of series. They are added to each series of an answer
-//! that has no label of the same name.
+//! Effects of external labels on the order of series. An external label is added to each series of
+//! an answer that has no label of the same name.
 //!
-//! A series whose labels are the beginning of another's comes first; with a label added at that
-//! place it may come last. Two series with as many labels, the same external ones among them, keep
-//! their order: at the first difference both have a label, and all labels added before were added
-//! to both. So series form few groups that stay sorted, and only need to be merged.
+//! A series whose labels are a prefix of another's comes first; with a label added at its end it
+//! may come last. Two series keep their order if they have equally many labels, and carry the same
+//! external labels: at the first difference both have a label, and labels added before were added
+//! to both. So the series form few groups that stay sorted, and only the groups must be merged.
 
 use super::Labels;
 
 /// Series with equal groups keep their order when external labels are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OrderGroup {
-    /// Number of labels. If two series become equal, the one with the larger group has stored a
-    /// label that the other one is given.
+    /// Number of labels. If two series become equal, the series with the larger group has stored a
+    /// label that was added to the other series.
     labels: usize,
     /// External labels that the series carries, one bit each.
     carried: u64,

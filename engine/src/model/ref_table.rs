@@ -1,16 +1,17 @@
-//! Places of series by the references that the log has for them.
+//! A map from the references of series in the log to places of series, such as indices.
 
 use rustc_hash::FxHashMap;
 
-/// The dense table may be so many times as long as there are series, and at least `DENSE_MIN`.
+/// Entries that the dense table may have for each series, beyond `DENSE_MIN`.
 const DENSE_PER_SERIES: u64 = 4;
+/// Entries that the dense table may have in any case.
 const DENSE_MIN: u64 = 64 * 1024;
 
 /// Marks a reference without a series.
 const NONE: u32 = u32::MAX;
 
 /// A dense table for references that lie close together, as they do in all but the oldest logs, and
-/// a map for the others.
+/// a map for other references.
 #[derive(Debug, Default)]
 pub struct RefTable {
     first: u64,

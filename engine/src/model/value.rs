@@ -29,7 +29,7 @@ impl Value {
         }
     }
 
-    /// Returns the value without a hint on the one before it; a gauge stays a gauge.
+    /// Returns the value without a counter-reset hint; a gauge stays a gauge.
     pub fn without_reset_hint(self) -> Value {
         match self {
             Value::Histogram(h) => Value::Histogram(clear_hint(h)),
@@ -38,8 +38,8 @@ impl Value {
         }
     }
 
-    /// Returns whether two values are duplicates, though chunks may have kept them differently.
-    /// Values of different kinds never are.
+    /// Returns whether two values are duplicates, though chunks may have stored them differently.
+    /// Values of different kinds are never duplicates.
     pub fn same_observations(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),

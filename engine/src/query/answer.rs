@@ -16,16 +16,16 @@ const POINT_BYTES: usize = 16;
 
 const HISTOGRAM_BYTES: usize = 300;
 
-/// Upstream's warning for an answer whose limit left out series.
+/// Prometheus' warning if the limit of series left out some.
 const TRUNCATED: &str = "results truncated due to limit";
 
-/// Reasons why a query has no answer, or no more of it.
+/// Reasons why a query fails, at its start or during its evaluation.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The query is invalid: its answer has no meaning.
     #[error("{0}")]
     Invalid(String),
-    /// The evaluation failed on these series.
+    /// The evaluation failed on the selected series.
     #[error("{0}")]
     Execution(String),
     /// The query needs more than a limit allows.
@@ -57,8 +57,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Begins to evaluate an expression with this text. Returns at most `series_max` series; 0
-    /// means no limit.
+    /// Begins to evaluate `parsed`, whose text is `expression`. A `series_max` of 0 is no limit.
     pub fn new(
         expression: String,
         parsed: &Expr,
@@ -105,11 +104,11 @@ impl Answer {
         self.evaluation.text().unwrap_or_default()
     }
 
-    /// Returns the next series: about `bytes_max` of them, but at least one; none at the end.
+    /// Returns the next series: about `bytes_max` bytes, but at least one series; none at the end.
     pub fn next(&mut self, bytes_max: u32) -> Result<Vec<ResultSeries>, Problem> {
         let mut all = Vec::new();
         let mut bytes = 0;
-        // At least one, since no series means the end. Sizes are estimates, which suffice here.
+        // At least one series, since none means the end. Estimates of the sizes suffice here.
         while bytes < bytes_max.max(1) as usize {
             let Some(series) = self.next_series()? else { break };
             let samples = &series.samples;
@@ -135,7 +134,7 @@ impl Answer {
             match self.next_series()? {
                 Some(series) => json.series(&series.labels, &series.samples, &mut out),
                 None => {
-                    // A string result is no series, so nothing of it was written before.
+                    // A string result has no series, so nothing of it was written before.
                     if self.kind == Kind::String {
                         json.text(self.time_ms, self.text(), &mut out);
                     }
@@ -161,8 +160,8 @@ impl Answer {
         Ok(out)
     }
 
-    /// Returns the annotations of a severity so far, with their places: at most `texts_max`, then
-    /// the number of the others. With 0 it returns all.
+    /// Returns the annotations of a severity so far, with their positions: at most `texts_max`
+    /// texts, then the number of further ones; 0 returns all.
     pub fn annotations(&self, severity: Severity, texts_max: usize) -> Vec<String> {
         let mut texts =
             self.evaluation.annotations().messages(severity, &self.expression, texts_max);
@@ -192,19 +191,19 @@ impl Answer {
         self.evaluation.stats()
     }
 
-    /// Opens the selections as of this moment, and returns estimates before they are read.
+    /// Opens the selections as of now, and estimates their size before they are read.
     pub fn prepare(&mut self) -> Result<Estimate, Problem> {
         let estimate = self.evaluation.prepare();
         estimate.map_err(|error| problem(error, &self.expression, &self.source))
     }
 
-    /// Returns whether the series of a range are sorted by labels; known at the first one.
+    /// Returns whether the series of a range are sorted by labels; known after the first series.
     pub fn is_sorted(&self) -> bool {
         self.evaluation.comes_sorted()
     }
 
-    /// Returns whether the answer at a step depends only on its time and on samples that are not
-    /// newer; known at the end. It is false if a damaged block was left out.
+    /// Returns whether the answer at a step depends only on the step's time and on samples that are
+    /// not newer; known at the end. False if a damaged block was left out.
     pub fn is_stepwise(&self) -> bool {
         self.evaluation.is_stepwise() && self.source.left_out().is_empty()
     }
@@ -212,7 +211,7 @@ impl Answer {
     fn next_series(&mut self) -> Result<Option<ResultSeries>, Problem> {
         match self.evaluation.next() {
             None => Ok(None),
-            // One series beyond the limit is evaluated, to know whether any is left out.
+            // One series beyond the limit is evaluated, to know whether the limit leaves any out.
             Some(Ok(_)) if self.series_left == 0 => {
                 self.is_truncated = true;
                 Ok(None)
@@ -242,7 +241,7 @@ fn damaged_blocks(left_out: &BTreeMap<String, String>, texts_max: usize) -> Vec<
 
 fn problem(error: EvalError, expression: &str, source: &StoreSource) -> Problem {
     match error {
-        // The evaluation has the text alone; the source has kept the store's error.
+        // The evaluation has only the error's text; the source has the error itself.
         EvalError::Source(error) => match source.take_failure() {
             Some(failure) => Problem::Store(failure),
             None => Problem::Execution(error.to_string()),

@@ -40,7 +40,7 @@ fn to_spans(spans: &[Span]) -> Vec<QuerySpan> {
 
 fn to_buckets<C: Count>(histogram: &NativeHistogram<C>, side: Side) -> Vec<f64> {
     let (_, kept) = histogram.side(side);
-    // Whole counts are stored as differences; the language has absolute counts.
+    // Whole counts are stored as differences; PromQL has absolute counts.
     C::running(kept.iter().copied()).map(<C as Count>::to_float).collect()
 }
 

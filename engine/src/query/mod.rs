@@ -1,8 +1,8 @@
 //! PromQL over this store.
 //!
-//! `tidepool-promql` evaluates; this room opens its selections in a [`StoreSource`], decodes their
-//! chunks in [`series`], and returns an [`Answer`] in pieces. It is left out without the feature
-//! `promql`.
+//! The crate `tidepool-promql` evaluates expressions. This module, which needs the feature
+//! `promql`, opens their selections in a [`StoreSource`], decodes the chunks in [`series`], and
+//! returns an [`Answer`] in pieces.
 
 mod answer;
 mod histogram;

@@ -20,7 +20,7 @@ pub(super) struct StoreSeries {
     bytes: usize,
     series: ChunkedSeries,
     chunks_read: usize,
-    /// The histogram read last in the series, if histograms come without their buckets.
+    /// The last histogram of the series so far, if the query needs no buckets.
     before: Option<Value>,
     failure: Failure,
 }
@@ -41,7 +41,7 @@ impl StoreSeries {
         while let Some(chunk) = self.series.chunks.get(self.chunks_read) {
             self.chunks_read += 1;
             if !self.windows.touch(chunk.min_time_ms, chunk.max_time_ms) {
-                // The next chunk does not follow the last one that was read.
+                // The next chunk does not directly follow the last one, so no reset can be found.
                 self.before = None;
                 continue;
             }
@@ -85,7 +85,7 @@ impl SeriesSet for StoreSeries {
     }
 }
 
-/// Appends the samples of a chunk in a range; only chunks of other writers have start times.
+/// Appends the samples of a chunk in a range; only other writers' chunks have start timestamps.
 fn decode(
     chunk: &Chunk,
     range: TimeRange,
@@ -131,7 +131,7 @@ fn decode(
             }
         }
     }
-    // The lists are parallel; 0 stands for an unknown start.
+    // Both lists of starts are as long as those of samples; 0 means an unknown start.
     if hints.start_times {
         out.float_starts.resize(out.floats.len(), 0);
         out.histogram_starts.resize(out.histograms.len(), 0);
@@ -139,8 +139,8 @@ fn decode(
     Ok(())
 }
 
-/// Returns the reset hint of a histogram without its buckets. The first histogram of a chunk has
-/// none, and a reset may show in the buckets alone.
+/// Returns the reset hint of a histogram whose buckets are left out. Found by comparing buckets
+/// with the histogram before, because the first histogram of a chunk has no hint.
 fn reset_of(value: &Value, hint: CounterReset, before: &Option<Value>) -> CounterReset {
     match before {
         Some(before) if hint == CounterReset::Unknown && !value.is_stale() => {
@@ -161,7 +161,7 @@ fn histogram_of(value: &Value, hints: Hints) -> Histogram {
         (Value::Histogram(histogram), true) => count_and_sum(histogram),
         (Value::FloatHistogram(histogram), false) => to_histogram(histogram),
         (Value::FloatHistogram(histogram), true) => count_and_sum(histogram),
-        // A chunk of histograms has nothing else.
+        // Never used: a chunk of histograms has no floats.
         (Value::Float(_), _) => Histogram::default(),
     }
 }

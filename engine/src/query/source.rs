@@ -11,16 +11,16 @@ use std::rc::Rc;
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax;
 
-/// Returns a view of the store in a range, for a selection and later ones.
+/// Returns a view of the store in a range, given its first selection.
 type Take = dyn Fn(TimeRange, First<'_>) -> Result<View>;
 
-/// The store's error that ended an evaluation, which itself has only the text.
+/// The store's error that ended an evaluation; the evaluation has only the error's text.
 pub(super) type Failure = Rc<RefCell<Option<Error>>>;
 
-/// A store as an evaluation reads it.
+/// The store as the source of an evaluation.
 pub struct StoreSource {
     take: Box<Take>,
-    /// The view that all selections share, or the range that it will be needed in.
+    /// The view that all selections share, or the range for which it will be made.
     state: RefCell<State>,
     failure: Failure,
     left_out: RefCell<BTreeMap<String, String>>,
@@ -36,7 +36,8 @@ enum State {
 }
 
 impl StoreSource {
-    /// Makes a source of the views of `take`, as [`Engine::view`](crate::engine::Engine::view).
+    /// Makes a source of the views that `take` returns, as
+    /// [`Engine::view`](crate::engine::Engine::view).
     pub fn new(take: impl Fn(TimeRange, First<'_>) -> Result<View> + 'static) -> StoreSource {
         StoreSource {
             take: Box::new(take),
@@ -53,7 +54,7 @@ impl StoreSource {
 
     fn take(&self, range: TimeRange, first: First<'_>) -> Result<Rc<View>> {
         let view = (self.take)(range, first)?;
-        // Kept beyond the view: warnings are asked for at the end.
+        // Kept longer than the view, because warnings are read at the end.
         let damaged = view.left_out().iter().map(|bad| (bad.block.clone(), bad.reason.clone()));
         self.left_out.borrow_mut().extend(damaged);
         Ok(Rc::new(view))

@@ -1,15 +1,15 @@
-//! Deletions that only blocks know, of samples that the log has as well.
+//! Deletions that only the tombstones of blocks record, of samples that the log has as well.
 //!
-//! If blocks do not prove that they hold all samples of their time, those of the log are
-//! replayed too ([`deleted_beside_log`]). Upstream drops the log's samples of such a time: it
-//! deletes by the block's tombstones, and the log does not know. So the deletions are applied to
-//! the samples of the in-order log, and written to the log once for each state of a block's
-//! tombstones: samples that are stored later count, wherever they lie in time.
+//! If blocks do not prove that they hold all samples of their time, replay also reads the log's
+//! samples of that time ([`deleted_beside_log`]). Prometheus ignores these samples of its log, so
+//! its deletions of that time are only in blocks. Here they are applied to the samples of the
+//! in-order log, and then written to the log, once for each state of a block's tombstones. Samples
+//! that are stored later are not deleted, whatever their time.
 //!
 //! ```text
 //! in-order log:      samples … │                                         │ tombstones, applied │ …
-//! out-of-order log:            │ read after that, and came after the block
-//! meta.json of the block:                          the log has these tombstones, last of all ▲
+//! out-of-order log:            │ replayed next; newer than the block
+//! meta.json of the block:                      notes at last that the log has the tombstones ▲
 //! ```
 
 use super::Log;
@@ -28,7 +28,7 @@ use std::rc::Rc;
 pub struct BlockDeletions {
     blocks: Rc<dyn Blocks>,
     ulids: Vec<String>,
-    /// Deletions from series of the in-order log, once it is read.
+    /// Deletions from series of the in-order log; `None` until that log is replayed.
     found: Option<Vec<TombstoneRecord>>,
 }
 
@@ -50,7 +50,7 @@ impl BlockDeletions {
         })
     }
 
-    /// Deletes by a block's tombstones in a head that has read only the in-order log.
+    /// Applies a block's tombstones to a head that has replayed only the in-order log.
     fn apply_of(
         &self,
         ulid: &str,
@@ -70,14 +70,14 @@ impl BlockDeletions {
 }
 
 impl Log {
-    /// Applies the block deletions between the in-order log and the out-of-order log.
+    /// Applies the block deletions: after the in-order log, before the out-of-order log.
     pub(super) fn apply_block_deletions(&mut self, head: &mut Head) {
         let Some(deletions) = &mut self.block_deletions else { return };
         if deletions.found.is_some() {
             return;
         }
         let mut found = Vec::new();
-        // A damaged block is not served whole either; the next start tries again.
+        // Reads leave a damaged block out as well; the next start tries again.
         let mut ulids = std::mem::take(&mut deletions.ulids);
         ulids.retain(|ulid| deletions.apply_of(ulid, head, &mut found).is_ok());
         deletions.ulids = ulids;
@@ -106,18 +106,18 @@ impl Log {
             self.apply_deletions(head)?;
             let records = found.chunks(TOMBSTONES_PER_RECORD);
             let records = records.map(|found| tombstones_record(found.iter().copied()));
-            // In one write: tombstones alone hide out-of-order samples too.
+            // Written in one call, because tombstones alone would hide out-of-order samples too.
             let applied = deletions_applied_record(head.floor_ms());
             let records: Vec<Vec<u8>> = records.chain([applied]).collect();
             let segment = self.wal.append(LogKind::InOrder, &records)?;
             let end_ms = found.iter().map(|it| it.range.end_ms).max();
             self.note(segment, end_ms.unwrap_or(i64::MIN));
-            // Ending the segment syncs it, before a block notes that the log has it.
+            // Ending the segment syncs the records, before a block notes that the log has them.
             self.cut_in_order()?;
             self.restart_columns();
         }
         for ulid in &deletions.ulids {
-            // Other errors must not hold up writes.
+            // Other errors must not block writes, so they are ignored.
             if let Err(BlockError::Storage(error @ StorageError::NoSpace { .. })) =
                 note_in_block(&*deletions.blocks, ulid)
             {

@@ -1,12 +1,12 @@
 //! Floats by columns in the in-order log.
 //!
-//! A record builds on those before it in its segment, never on another segment: a reader that
-//! begins with a segment, as forwarding does, has no other. The host ends segments as well, so it
-//! is asked where a batch will go before its records are made.
+//! A column record depends on the records before it in its segment (a *chain*), never on another
+//! segment, because a reader may begin with any segment, as forwarding does. The host ends segments
+//! as well, so it is asked for the segment of a batch before the records of the batch are made.
 //!
-//! A host that does not keep to its answer, or an earlier version of this code, leaves a segment
-//! whose first record builds on the segment before. From then on a new chain begins, and the
-//! segment before is kept until the samples that build on it are in blocks.
+//! If the host then uses another segment, or an earlier version of this code wrote the log, the
+//! first record of a segment may depend on the segment before. After such a record a new chain
+//! begins, and the segment before is kept until the samples that depend on it are in blocks.
 
 use super::{Head, Log};
 use crate::codec::hash_word;
@@ -16,7 +16,7 @@ use crate::wal::{ColumnError, ColumnRecord, ColumnWriter};
 /// State of writing floats by columns.
 pub(super) struct Columns {
     seed: u64,
-    /// Made with the first float.
+    /// Created when the first float is written.
     writer: Option<ColumnWriter>,
     /// Whether floats go to the log without columns for now.
     are_off: bool,
@@ -25,7 +25,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Returns whether the next record may build on the last one.
+    /// Returns whether the next record may depend on the last one.
     pub fn is_chained(&self) -> bool {
         self.writer.as_ref().is_some_and(ColumnWriter::is_chained)
     }
@@ -49,10 +49,10 @@ impl Log {
         }
     }
 
-    /// Returns the writer of columns, if they are on. Its chains have other names than those of an
-    /// earlier process, whatever the seed.
+    /// Returns the writer of columns, if they are on. The names of its chains differ from those of
+    /// an earlier process, even with the same seed.
     pub(super) fn column_writer(&mut self) -> Option<&mut ColumnWriter> {
-        // At least one of segment and record count has grown since an earlier start.
+        // Since an earlier start, the newest segment or the number of records has grown.
         let newest = self.segments.keys().next_back();
         let life = newest.map_or(0, |segment| u64::from(*segment) + 1);
         let Columns { seed, writer, .. } = self.columns.as_mut().filter(|it| !it.are_off)?;
@@ -61,13 +61,13 @@ impl Log {
         Some(writer.get_or_insert_with(|| ColumnWriter::new(seed)))
     }
 
-    /// Begins a new chain if the next record will lie in another segment than the last one.
+    /// Begins a new chain if the next record goes into another segment than the last record.
     pub(super) fn restart_columns_of_new_segment(&mut self) {
         let Some(columns) = self.columns.as_ref().filter(|columns| columns.is_chained()) else {
             return;
         };
         let last = columns.segment;
-        // An error that hides the segment will fail the write of the batch, which reports it.
+        // If the segment is unknown because of an error, the write of the batch reports the error.
         if self.wal.next_segment(LogKind::InOrder).ok() != last {
             self.restart_columns();
         }
@@ -80,12 +80,12 @@ impl Log {
         }
     }
 
-    /// Notes the segment of a batch whose first record may build on the one before.
+    /// Notes the segment of a batch; if `is_chained`, the batch may depend on earlier records.
     pub(super) fn note_columns(&mut self, segment: u32, newest_ms: i64, is_chained: bool) {
         let Some(columns) = &mut self.columns else { return };
         let before = columns.segment.replace(segment);
         if let Some(before) = before.filter(|before| *before != segment && is_chained) {
-            // The batch builds on the earlier segment, which stays as long as the batch does.
+            // The batch depends on the earlier segment, which must be kept as long as the batch.
             self.note(before, newest_ms);
             self.restart_columns();
         }
@@ -106,10 +106,10 @@ impl Log {
         let newest_ms = floats.end();
         self.note(segment, newest_ms);
         if read == Ok(true) {
-            // The segment that the record builds on must stay as long.
+            // The segment that the record depends on must be kept as long as the record.
             self.note(self.column_reader.first_segment().min(segment), newest_ms);
         }
-        // A record that is cut off is a copy, whose rows a checkpoint has.
+        // A cut-off record repeats a record that the checkpoint has replaced, so nothing is lost.
         matches!(read, Ok(_) | Err(ColumnError::CutOff))
     }
 }

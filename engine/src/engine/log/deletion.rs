@@ -5,14 +5,14 @@
 //! out-of-order log:                           │ all out-of-order samples again │
 //! ```
 //!
-//! A tombstone in the in-order log deletes the rows before it there. Until a deletions-applied
-//! record follows, it also hides all samples of its series in the out-of-order log: that is
-//! upstream's meaning, and the state that a crash half way leaves. To apply deletions, the
-//! out-of-order log is rewritten from the head, which no longer holds the deleted samples, and its
-//! old segments are dropped. That also removes out-of-order samples that are in blocks and were
-//! deleted there: the head has dropped them, and no tombstone could name their series.
+//! A tombstone deletes the rows before it in the in-order log. Until a deletions-applied record
+//! follows, the tombstone also hides its series and range in the whole out-of-order log, as in
+//! Prometheus; a crash half way leaves this state. To apply deletions, the out-of-order log is
+//! rewritten from the head, which no longer holds the deleted samples, and its old segments are
+//! dropped. The rewrite also removes samples that are in blocks and were deleted there: the head
+//! has dropped these samples, and perhaps the series that a tombstone would have to name.
 //!
-//! Tombstones that upstream left are applied before the first out-of-order sample is added.
+//! Tombstones that Prometheus left are applied before the first out-of-order sample is written.
 
 use super::{Log, Rows, Slot};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 /// Number of tombstones in one record.
 pub(super) const TOMBSTONES_PER_RECORD: usize = 10_000;
 
-/// Number of out-of-order samples per write, exceeded by one series at most.
+/// Number of out-of-order samples per write, exceeded by the samples of one series at most.
 const OUT_OF_ORDER_SAMPLES_PER_APPEND: usize = 10_000;
 
 /// The state of deletions in the log.
@@ -39,10 +39,10 @@ pub(super) struct Deletions {
     pub(super) out_of_order_is_stale: bool,
 }
 
-/// Samples that a tombstone hides in the out-of-order log of a series, under any of its numbers.
+/// Range that a tombstone hides in the out-of-order log, under any number of its series.
 pub(super) struct Hidden {
     range: TimeRange,
-    /// Largest number so far; rows with a larger one came later.
+    /// Largest series number before the tombstone; rows with a larger number were written later.
     last_ref: u64,
 }
 
@@ -60,7 +60,7 @@ impl Log {
                 TombstoneRecord { series_ref: head.series_ref(*slot), range: *range }
             })));
         }
-        // Before the write, because a failed write may leave some records behind.
+        // Set before the write, because a failed write may leave some records behind.
         self.deletions.unapplied = true;
         let is_touched = |(newest_ms, _): &(i64, u64)| *newest_ms >= range.start_ms;
         self.deletions.out_of_order_is_stale |= self.out_of_order_segments.values().any(is_touched);
@@ -136,7 +136,7 @@ impl Log {
             self.note(segment, range.end_ms);
             self.deletions.unapplied = true;
             self.deletions.out_of_order_is_stale = true;
-            // Also if the series is gone: its number must not be given again.
+            // The number must not be assigned again, even if the series was dropped.
             head.retire_ref(series_ref);
             let Some(slot) = head.replayed(series_ref) else { continue };
             let hidden = Hidden { range, last_ref: head.last_ref() };
@@ -160,7 +160,7 @@ impl Log {
         head.replay_floor(floor_ms).is_ok()
     }
 
-    /// Ends the replay: hidden samples were not taken into the head.
+    /// Frees the hidden ranges: all samples of the out-of-order log are replayed or skipped.
     pub(super) fn end_replay_of_deletions(&mut self) {
         self.deletions.hidden = FxHashMap::default();
     }

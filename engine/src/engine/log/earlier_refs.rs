@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! series 1 = m │ rows of 1 │ …left the head… │ series 7 = m │ rows of 7 │ rows of 1 │
-//!                                              tidepool goes on with 7 ▲     ▲ Prometheus with 1
+//!                                                    tidepool uses 7 ▲     ▲ Prometheus uses 1
 //! ```
 //!
-//! A checkpoint names all numbers of a series while any segment from before the start may be left.
-//! The number in use comes last, as in the log; rows written since the start carry it.
+//! While segments from before the start remain, a checkpoint lists all numbers of a series. The
+//! number in use comes last, as in the log; rows written since the start carry that number.
 
 use super::Log;
 use crate::engine::records::numbered_series;
@@ -17,8 +17,9 @@ use crate::head::{Head, Slot};
 pub(super) struct EarlierRefs {
     /// Pairs (number in use, earlier number), ascending.
     pub(super) pairs: Vec<(u64, u64)>,
-    /// Last segments with rows that may carry them.
+    /// Last segment of the in-order log with rows that may carry an earlier number.
     in_order_last: u32,
+    /// Last segment of the out-of-order log with such rows.
     out_of_order_last: u32,
 }
 
@@ -30,7 +31,7 @@ impl EarlierRefs {
             slots.iter().flat_map(|slot| {
                 let series_ref = head.series_ref(*slot);
                 let earlier_refs = self.of(series_ref).iter().map(|(_, earlier_ref)| *earlier_ref);
-                // Replay goes on with the last number of a series, so the one in use comes last.
+                // Replay uses the last number of a series, so the number in use comes last.
                 earlier_refs.chain([series_ref]).map(|series_ref| (series_ref, *slot))
             }),
         )
@@ -45,7 +46,7 @@ impl EarlierRefs {
 }
 
 impl Log {
-    /// Keeps earlier numbers as long as any present segment is left.
+    /// Keeps earlier numbers until all segments that exist now are dropped.
     pub(super) fn keep_earlier_refs(&mut self, pairs: Vec<(u64, u64)>) {
         let last = |segment: Option<&u32>| segment.copied().unwrap_or(0);
         self.earlier_refs = EarlierRefs {

@@ -1,13 +1,13 @@
-//! The head's side of the log: the records of a batch, their replay, and which segments must stay.
+//! Writes the records of a batch to the log, replays them, and decides which segments are needed.
 //!
-//! The newest sample time of every segment is kept. When the head drops samples that a block holds,
-//! the leading segments without a newer sample are replaced by a checkpoint with just the labels of
-//! the living series, and the exemplars, which no block takes over. Samples are never copied, and
-//! later segments stay as they are.
+//! The newest sample time of every segment is known. When the head drops samples that a block
+//! holds, a checkpoint replaces the leading segments without newer samples. It has the labels of
+//! the series that are still in the head, and all exemplars, because blocks hold none. Samples are
+//! never copied, and later segments do not change.
 //!
-//! Out-of-order samples have a log of their own, as upstream's do, so that replay can tell them
-//! from in-order samples that a block holds already. Its segments are dropped once blocks hold all
-//! samples.
+//! As in Prometheus, out-of-order samples have a log of their own, so that replay can tell them
+//! from in-order samples that a block already holds. A segment of this log is dropped once blocks
+//! hold all its samples.
 
 mod block_deletions;
 mod columns;
@@ -47,35 +47,35 @@ pub struct ReplayProgress {
     pub segment: u32,
     /// Number of records read so far.
     pub records: u64,
-    /// Number of samples that the head took.
+    /// Number of samples that were added to the head.
     pub samples: u64,
     /// Number of records of unknown kinds, or that do not decode.
     pub skipped_records: u64,
 }
 
-/// The log, with the times that its segments hold.
+/// The log, with the newest sample time of each segment.
 pub struct Log {
     wal: Box<dyn Wal>,
     /// Newest sample time by segment of the in-order log.
     segments: BTreeMap<u32, i64>,
-    /// Segment that may be a checkpoint: the first that was replayed, or the last committed one.
+    /// Segment that may be a checkpoint: the first replayed, or the last that was committed.
     checkpoint: Option<u32>,
-    /// Newest sample time and last generation by segment of the out-of-order log.
+    /// Newest sample time and last generation (count of planned cuts) by out-of-order segment.
     out_of_order_segments: BTreeMap<u32, (i64, u64)>,
-    /// A segment ends once the log's newest sample time has moved on by this much since the segment
-    /// began, so that it can be dropped early.
+    /// A segment ends when the newest sample time of the log has grown by this duration since the
+    /// segment began, so that old segments can be dropped early.
     segment_span_ms: i64,
     /// The segment being written, and the newest sample time of the log after its first batch.
     current: Option<(u32, i64)>,
     progress: ReplayProgress,
     deletions: Deletions,
-    /// Present until the log has them.
+    /// Deletions from blocks, until the log has these deletions.
     block_deletions: Option<BlockDeletions>,
     earlier_refs: EarlierRefs,
     truncation: Option<Truncation>,
-    /// Present if floats are written by columns.
+    /// State of column records; `None` if floats are written as plain records.
     columns: Option<Columns>,
-    /// Used during a replay only.
+    /// Reader of column records, used only during a replay.
     column_reader: ColumnReader,
 }
 
@@ -110,12 +110,12 @@ impl Log {
         }
     }
 
-    /// Writes a checked batch to the log. On an error nothing of it is written, except when only
-    /// the second of the two logs fails: then its out-of-order rows may come back after a restart,
-    /// although the sender was asked to retry. The out-of-order log comes first, because there the
-    /// last of several samples of one time counts, while in-order rows without an answer would hide
-    /// older rows of their series that come later. The labels of new series come before both, so
-    /// that readers of the logs know the series of each out-of-order row.
+    /// Writes a checked batch to the log. After an error nothing is written, unless only the second
+    /// of the two logs fails: then the out-of-order rows may return after a restart, although the
+    /// sender was asked to retry. The out-of-order log comes first, because replay keeps the last
+    /// of its samples at one time, while in-order rows without acknowledgement would hide older
+    /// rows of their series that arrive later. The labels of new series come before both, so that
+    /// readers of the logs know the series of each out-of-order row.
     pub fn append(&mut self, head: &mut Head, batch: &Batch) -> error::Result<()> {
         self.log_block_deletions(head)?;
         let mut created = head.created(batch);
@@ -131,7 +131,7 @@ impl Log {
             let segment = self.wal.append(LogKind::OutOfOrder, &out_of_order.records)?;
             self.note_out_of_order(segment, out_of_order.newest_ms, head.generation());
         }
-        // Both before the rows are encoded: they decide what column records may build on.
+        // Both decide what the column records, which are made below, may depend on.
         self.turn_columns_off(head.columns_go());
         self.restart_columns_of_new_segment();
         let mut is_chained = self.columns.as_ref().is_some_and(Columns::is_chained);
@@ -139,7 +139,7 @@ impl Log {
         if self.ends_segment(in_order.newest_ms) {
             self.cut_in_order().inspect_err(|_| self.restart_columns())?;
             if is_chained {
-                // The next segment must not build on one that may be dropped before it.
+                // The next segment must not depend on a segment that may be dropped earlier.
                 self.restart_columns();
                 is_chained = false;
                 in_order = self.in_order_rows(head, batch);
@@ -154,13 +154,13 @@ impl Log {
         records.extend(metadata_of(head, &metadata));
         if !records.is_empty() {
             let appended = self.wal.append(LogKind::InOrder, &records);
-            // No record may build on one that the log does not have.
+            // No later record may depend on a record that the log does not have.
             let segment = appended.inspect_err(|_| self.restart_columns())?;
             self.note_columns(segment, in_order.newest_ms, is_chained);
             self.note(segment, in_order.newest_ms);
             self.note_current(segment);
         }
-        // After a failed write the metadata stays unlogged, and goes with the next batch.
+        // Not reached after a failed write, so its metadata is written with the next batch.
         head.metadata_is_logged();
         Ok(())
     }
@@ -171,9 +171,9 @@ impl Log {
         in_order
     }
 
-    /// Returns whether a batch up to this time belongs into a new segment. Only leading segments
-    /// can be dropped, so a border helps only where the newest time of all rows before it moves on;
-    /// older samples, however they are mixed with the newest, need none.
+    /// Returns whether a batch with this newest time begins a new segment. Only leading segments
+    /// can be dropped, so a new segment is of use only when the newest time of the whole log has
+    /// grown. Older samples need no new segment, even if they are mixed with the newest.
     fn ends_segment(&self, newest_ms: i64) -> bool {
         self.current.is_some_and(|(_, began_ms)| {
             // At `i64::MIN` the log holds nothing but labels.
@@ -198,12 +198,11 @@ impl Log {
         Ok(())
     }
 
-    /// Ends the segments being written if they have rows from before the plan of a cut of the whole
-    /// head. Rows written during the cut would keep a whole segment otherwise, with all series that
-    /// the cut drops: with churn, a replay would find the series of many cuts, which never were in
-    /// the head together.
+    /// Ends the segments being written if they have rows from before a cut of the whole head was
+    /// planned. Otherwise rows written during the cut would keep such a segment, with all series
+    /// that the cut drops. With churn, a replay would then load the series of many cuts at once.
     pub fn end_segments_at_cut(&mut self, head: &Head) {
-        // Without the border the log is longer, and no less complete, so errors are ignored.
+        // An error is ignored: the log is then longer than necessary, but complete.
         if self.current.is_some() && self.cut_in_order().is_ok() {
             self.restart_columns();
         }
@@ -234,7 +233,7 @@ impl Log {
             self.checkpoint.get_or_insert(read.segment);
         }
         if read.log == LogKind::OutOfOrder {
-            // In-order rows that wait in the head come before all of these.
+            // In-order rows that are buffered in the head precede all out-of-order rows.
             head.settle_replay();
             self.apply_block_deletions(head);
         }
@@ -254,8 +253,8 @@ impl Log {
         !self.progress.done
     }
 
-    /// Ends the replay. Samples behind a cut are written to the out-of-order log: as soon as the
-    /// cut's block is committed, the in-order log is no longer read for them.
+    /// Ends the replay. Samples that were read after a cut but are older than its end are written
+    /// to the out-of-order log, because once the block of the cut is committed, replay skips them.
     fn end_replay(&mut self, head: &mut Head) -> error::Result<()> {
         head.settle_replay();
         self.apply_block_deletions(head);
@@ -270,12 +269,12 @@ impl Log {
                 false => self.rewrite_out_of_order(head)?,
             }
         }
-        // An error is ignored: without space it is done before the next sample is written.
+        // An error, such as lack of space, is ignored, because the next append tries again.
         let _ = self.log_block_deletions(head);
         Ok(())
     }
 
-    /// Returns whether the whole record was understood.
+    /// Replays a record; returns whether all of it was understood.
     fn replay_record(
         &mut self,
         head: &mut Head,
@@ -295,12 +294,12 @@ impl Log {
                         .collect();
                     understood &= head.replay_series(batch, series.series_ref, &labels).is_ok();
                 }
-                // A segment must be known to be dropped in its turn, also if it has no sample.
+                // Segments without samples are noted too, so that they are dropped in their turn.
                 self.note(segment, i64::MIN);
                 understood
             }
             Ok(Record::Samples(rows)) if log == LogKind::InOrder => {
-                // Most rows are floats, which need no `Value` each on this path.
+                // Most rows are floats; this path makes no `Value` for each of them.
                 let mut floats = head.replay_floats();
                 let read = rows.each(|series_ref, sample| floats.take(series_ref, sample));
                 let newest_ms = floats.end();
@@ -335,14 +334,14 @@ impl Log {
                     let Ok(labels) = Labels::from_pairs(row.labels) else { return false };
                     newest_ms = newest_ms.max(row.timestamp_ms);
                     let Some(slot) = head.replayed(row.series_ref) else {
-                        // Kept from new series, which would get these rows at the next replay.
+                        // No new series may get the number: a replay would give it these rows.
                         head.retire_ref(row.series_ref);
                         continue;
                     };
                     let (value, timestamp_ms) = (row.value, row.timestamp_ms);
                     head.replay_exemplar(slot, Exemplar { labels, value, timestamp_ms });
                 }
-                // The next checkpoint takes over all exemplars of this one.
+                // The next checkpoint copies all exemplars, so they need not keep this one.
                 let is_in_checkpoint = self.checkpoint == Some(segment);
                 self.note(segment, if is_in_checkpoint { i64::MIN } else { newest_ms });
                 true
@@ -361,8 +360,8 @@ impl Log {
                 self.note(segment, i64::MIN);
                 true
             }
-            // The samples themselves are in the log too; the marks only help upstream, which keeps
-            // copies of them in files of chunks.
+            // The samples are in the log too; markers only help Prometheus, which keeps copies of
+            // the samples in files of chunks.
             Ok(Record::MmapMarkers(markers)) => markers.into_iter().all(|marker| marker.is_ok()),
             Ok(Record::Tombstones(rows)) => self.replay_tombstones(head, segment, rows),
             Ok(Record::DeletionsApplied(floor_ms)) => {
@@ -378,7 +377,7 @@ impl Log {
         }
     }
 
-    /// Returns whether all rows were understood.
+    /// Replays rows; returns whether all were understood.
     fn replay_rows(
         &mut self,
         head: &mut Head,
@@ -389,7 +388,7 @@ impl Log {
         let mut understood = true;
         for row in rows {
             let Ok((series_ref, timestamp_ms, value)) = row else {
-                // Behind a damaged row it is not known where the next one begins.
+                // After a damaged row, the start of the next row is unknown.
                 understood = false;
                 break;
             };
@@ -421,7 +420,7 @@ impl Log {
         *known = (known.0.max(newest_ms), known.1.max(generation));
     }
 
-    /// Drops leading segments of the out-of-order log that end before `before_ms` and `generation`.
+    /// Drops leading out-of-order segments whose rows all precede `before_ms` and `generation`.
     pub fn truncate_out_of_order(&mut self, before_ms: i64, generation: u64) -> StorageResult<()> {
         let is_done = |(newest_ms, last): &(i64, u64)| *newest_ms < before_ms && *last < generation;
         let droppable =
@@ -430,7 +429,7 @@ impl Log {
             return Ok(());
         };
         let is_all = self.out_of_order_segments.keys().next_back() == Some(&last_segment);
-        // If all go, the segment being written does too: the host may have repeated records in it.
+        // The segment being written may have repeated records, so it is dropped if all others are.
         let last_segment =
             if is_all { self.wal.cut_segment(LogKind::OutOfOrder)? } else { last_segment };
         self.wal.truncate_out_of_order(last_segment)?;
@@ -438,12 +437,12 @@ impl Log {
         Ok(())
     }
 
-    /// Returns whether a truncation has begun that is not finished.
+    /// Returns whether a truncation is in progress.
     pub fn is_truncating(&self) -> bool {
         self.truncation.is_some()
     }
 
-    /// Drops leading segments that end before `before_ms`, in slices; returns whether work is left.
+    /// Drops leading segments older than `before_ms`, in slices; returns whether work is left.
     pub fn truncate(&mut self, head: &mut Head, before_ms: i64) -> error::Result<bool> {
         let mut truncation = match self.truncation.take() {
             Some(truncation) => truncation,
@@ -473,10 +472,10 @@ impl Log {
         }
         let metadata = head.metadata_of_living();
         let mut records = metadata_of(head, &metadata);
-        // Numbers of dropped series must not be given again after a restart.
+        // Numbers of dropped series must not be assigned again after a restart.
         records.push(retired_record(head.last_ref()));
         truncation.checkpoint.append(&records)?;
-        // A failed commit is begun again, whether or not it took effect.
+        // After a failed commit a new checkpoint is begun, whether or not the commit took effect.
         truncation.checkpoint.commit()?;
         self.checkpoint = Some(truncation.last_segment);
         self.segments.retain(|segment, _| *segment > truncation.last_segment);
@@ -492,21 +491,21 @@ impl Log {
         let Some(last_segment) = droppable.map(|(segment, _)| *segment).last() else {
             return Ok(None);
         };
-        // A checkpoint can only be replaced by a longer one.
+        // A checkpoint can only be replaced by one that covers more segments.
         if self.checkpoint == Some(last_segment) {
             return Ok(None);
         }
-        // Tombstones delete only rows before them; once they are applied, a checkpoint needs none.
+        // Applied first: a checkpoint has no tombstones, which delete only rows before them.
         self.apply_deletions(head)?;
         if self.segments.keys().next_back() == Some(&last_segment) {
-            // The segment being written is part of the checkpoint, so another one begins.
+            // The checkpoint includes the segment being written, so a new segment begins.
             self.cut_in_order()?;
             self.restart_columns();
         }
         self.drop_earlier_refs(last_segment);
         let checkpoint = self.wal.checkpoint(last_segment)?;
         let slots = head.slots().collect::<Vec<_>>().into_iter();
-        // Also exemplars of later segments: the record of their series may be dropped.
+        // Exemplars of later segments too, because the record of their series may be dropped.
         let exemplars = head.exemplars.scan(TimeRange::ALL);
         Ok(Some(Truncation { checkpoint, last_segment, slots, exemplars }))
     }

@@ -27,13 +27,13 @@ impl LogState {
 }
 
 impl Log {
-    /// Appends the state that a replay would find. A checkpoint that was begun is abandoned.
+    /// Appends the state that a replay would compute. An uncommitted checkpoint is abandoned.
     pub fn put_state(&mut self, out: &mut Vec<u8>) {
         self.truncation = None;
         let Deletions { unapplied, out_of_order_is_stale, .. } = self.deletions;
         out.extend([u8::from(unapplied), u8::from(out_of_order_is_stale)]);
         put_segments(out, self.segments.iter());
-        // A restarted head counts generations from the start.
+        // Generations are not saved, because a restarted head counts them from 0.
         let out_of_order = self.out_of_order_segments.iter();
         put_segments(out, out_of_order.map(|(segment, (newest_ms, _))| (segment, newest_ms)));
         let pairs = &self.earlier_refs.pairs;
@@ -55,7 +55,7 @@ impl Log {
         } = state;
         self.deletions = Deletions { unapplied, out_of_order_is_stale, ..Deletions::default() };
         self.segments = segments.into_iter().collect();
-        // As after a replay: the first one may be a checkpoint.
+        // As after a replay, the first segment may be a checkpoint.
         self.checkpoint = self.segments.keys().next().copied();
         let first_generation = |(segment, newest_ms)| (segment, (newest_ms, 0));
         self.out_of_order_segments =
@@ -77,7 +77,7 @@ fn put_segments<'a>(
 }
 
 fn take_segments(bytes: &mut Bytes<'_>) -> Result<Vec<(u32, i64)>, SavedHeadError> {
-    // Not allocated by the count, which may be damaged.
+    // The count may be damaged, so it does not size the allocation.
     let mut segments = Vec::new();
     for _ in 0..bytes.u32()? {
         segments.push((bytes.u32()?, bytes.i64()?));

@@ -1,6 +1,6 @@
-//! The chunk files: each chunk of a series, and the bytes between them.
+//! Checks the chunk files: the chunks of all series, and the bytes between chunks.
 //!
-//! Series and chunks come in the same order, so each file is read from front to back once. Bytes
+//! Chunks are in the order of their series, so each file is read from front to back once. Bytes
 //! that no series refers to are still read as chunks, so that damage there is found.
 
 use super::series::SeriesEntry;
@@ -28,7 +28,7 @@ struct WalkedFile {
     name: String,
     size: u64,
     window: ReadAhead,
-    /// Start of the next chunk; unknown after damage.
+    /// Start of the next chunk; `None` after damage, when it is unknown.
     next: Option<u64>,
     read_to: u64,
 }
@@ -40,7 +40,7 @@ impl ChunkWalk {
             let name = chunk_file(files.len());
             let file = match blocks.open(block, &name) {
                 Ok(file) => NamedFile::new(file, block, &name),
-                // Files are numbered without gaps, so the first missing one ends the list.
+                // Files are numbered without gaps, so the first missing file ends the list.
                 Err(StorageError::NotFound { .. }) => break,
                 Err(error) => return Err(error),
             };
@@ -101,7 +101,7 @@ impl ChunkWalk {
             match file.read(offset)? {
                 Err(what) => {
                     report.error(&file.name, offset, what);
-                    // Unreadable, so its end is unknown: the next chunk is found by its series.
+                    // The end is unknown, so the next chunk is found through its series.
                     file.next = None;
                 }
                 Ok((encoding, data, end)) => {
@@ -120,7 +120,7 @@ impl ChunkWalk {
         Ok(())
     }
 
-    /// Reads the chunks behind the last one of a series.
+    /// Reads the chunks after the last chunk of any series.
     pub fn check_rest(&mut self, report: &mut Report) -> StorageResult<()> {
         for file in &mut self.files {
             file.read_up_to(file.size, report)?;
@@ -130,7 +130,7 @@ impl ChunkWalk {
 }
 
 impl WalkedFile {
-    /// Reads chunks up to an offset; no series has led to them.
+    /// Reads the chunks before an offset; no series refers to them.
     fn read_up_to(&mut self, offset: u64, report: &mut Report) -> StorageResult<()> {
         let Some(start) = self.next.filter(|start| *start != offset) else { return Ok(()) };
         if start > offset {
@@ -152,7 +152,7 @@ impl WalkedFile {
             }
         }
         self.next = Some(offset);
-        // Whole chunks up to here are no damage, but take space.
+        // Whole chunks up to here are no damage, but need space.
         if at == offset {
             report.warning(&self.name, start, "chunks that no series refers to");
         }
@@ -166,7 +166,7 @@ impl WalkedFile {
             return Ok(Err("no chunk begins here"));
         };
         let start = head.len() - rest.len();
-        // Before the data is read: a wrong length must not ask for much memory.
+        // Checked before the data is read, because a wrong length must not allocate much memory.
         let Some(len) = usize::try_from(len).ok().filter(|len| *len <= CHUNK_BYTES_MAX) else {
             return Ok(Err("the chunk is longer than any chunk may be"));
         };

@@ -1,4 +1,4 @@
-//! The index as a file: its header, its sections, and the bytes between them.
+//! Checks the index file: its header, its sections, and the bytes between sections.
 
 use super::Report;
 use crate::codec::crc32c;
@@ -63,7 +63,7 @@ impl IndexFile {
             report.warning(INDEX_FILE, 4, what);
             return Ok(None);
         }
-        // Checking goes on: a damaged header does not move the sections.
+        // The check continues, because a damaged header does not move the sections.
         if header != expected {
             report.error(INDEX_FILE, 0, "this is not an index file of version 2");
         }
@@ -74,7 +74,7 @@ impl IndexFile {
             Layout { symbols, series, label_indices, postings, label_table, postings_table, toc };
         let ends =
             [HEADER_BYTES, symbols, series, label_indices, postings, label_table, postings_table];
-        // Without label indices, writers may give any place for them.
+        // Without label indices, writers may set any offset for these sections.
         let layout = match (ends.is_sorted() && postings_table <= toc, label_indices, label_table) {
             (true, ..) => layout,
             (false, 0, 0) => {
@@ -105,11 +105,11 @@ impl IndexFile {
         if table.end() + 4 > layout.series {
             report.error(INDEX_FILE, layout.symbols, "the symbol table is longer than its section");
         }
-        // Bytes that no section has would hide damage of an offset.
+        // Unused bytes between sections would hide a damaged offset.
         self.check_padding(table.end() + 4, layout.series, report)?;
         let mut before = String::new();
         for number in 0..table.count() {
-            // A table may be larger than the cache of decoded symbols.
+            // Trimmed, because a table may be larger than the cache of decoded symbols.
             table.trim();
             if reported(table.load(number), report)?.is_none() {
                 return Ok(None);
@@ -124,7 +124,7 @@ impl IndexFile {
         Ok(Some(table))
     }
 
-    /// Checks the label indices and their table, which older versions of upstream write.
+    /// Checks the label indices and their table, which older versions of Prometheus write.
     pub fn check_label_indices(&mut self, report: &mut Report) -> StorageResult<()> {
         let Layout { label_indices, postings, label_table, postings_table, .. } = self.layout;
         let mut offset = label_indices;
@@ -138,7 +138,7 @@ impl IndexFile {
             match self.framed(offset, postings)? {
                 Ok(content) => offset += content.len() as u64 + FRAME_BYTES,
                 Err(what) => {
-                    // Without its length, the place of the next index is unknown.
+                    // Without the length of this index, the start of the next one is unknown.
                     report.error(INDEX_FILE, offset, format!("label index: {what}"));
                     break;
                 }
@@ -169,7 +169,7 @@ impl IndexFile {
         let Some(len) = head.map(|len| u64::from(u32::from_be_bytes(*len))) else {
             return Ok(Err("the file ends within it"));
         };
-        // Before the read, so that a wrong length does not ask for much memory.
+        // Checked before the read, so that a wrong length does not allocate much memory.
         if offset + len + FRAME_BYTES > limit {
             return Ok(Err("it is longer than its section"));
         }
@@ -188,7 +188,7 @@ impl IndexFile {
         let bytes = self.file.read(start, len)?.unwrap_or_default();
         if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
             report.error(INDEX_FILE, start + at as u64, "bytes between two parts are not zero");
-        // Padding to multiples of 16 is shorter; more is no padding.
+        // Padding to a multiple of 16 has at most 16 bytes, so longer zeros are a gap.
         } else if end.saturating_sub(start) > 16 {
             report.error(INDEX_FILE, start, "a gap between two parts");
         }

@@ -1,9 +1,9 @@
-//! Records of a log: whether each decodes, and whether its samples belong to a series.
+//! Checks the records of a log: whether they decode, and whether their samples belong to a series.
 //!
-//! A sample of a series that no record introduces is lost at the next start, unless a block holds
-//! it already, or it was deleted. Both are usual after a cut: the series is dropped, and its
-//! samples stay until their segment is truncated. Tombstones come behind the samples that they
-//! delete, so the loss is known at the end of the log.
+//! A sample whose series has no record is lost at the next start, unless a block already holds the
+//! sample, or it was deleted. Both are usual after a cut: the series is dropped, and its samples
+//! stay until their segment is truncated. A tombstone follows the samples that it deletes, so lost
+//! samples are known only at the end of the log.
 
 use super::Severity;
 use crate::model::{Labels, Sample};
@@ -14,7 +14,7 @@ use crate::wal::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Samples without a series whose times are kept; further ones count as lost.
+/// Number of samples without a series whose times are kept; further samples count as lost.
 const REMEMBERED_MAX: usize = if cfg!(test) { 2 } else { 1 << 20 };
 
 /// A fault of a record of the log.
@@ -35,7 +35,7 @@ pub struct LogCounts {
     pub series: u64,
     /// Number of records of both logs.
     pub records: u64,
-    /// Number of samples in these records.
+    /// Number of samples in the records of both logs.
     pub samples: u64,
     /// Number of samples of the in-order log that are in no block, have no series record, and were
     /// not deleted.
@@ -55,7 +55,7 @@ pub struct LogCheck {
     /// Samples beyond [`REMEMBERED_MAX`], which count as lost.
     lost_samples: u64,
     columns: ColumnReader,
-    /// Whether the record that column records build on is missing.
+    /// Whether the last column record could not be read.
     is_unchained: bool,
 }
 
@@ -147,7 +147,7 @@ impl LogCheck {
                         self.is_unchained = false;
                     }
                     Err(ColumnError::CutOff) => {}
-                    // Reported once for all records that build on the missing one.
+                    // Reported once for all records that depend on the missing record.
                     Err(ColumnError::Unchained) if self.is_unchained => {}
                     Err(error) => {
                         self.is_unchained = true;
@@ -159,7 +159,7 @@ impl LogCheck {
             Record::Unknown(kind) => return Err(format!("unknown record type {kind}")),
         }
         self.samples += rows.len() as u64;
-        // Rows that were cut stay in the out-of-order log for long, so they are not counted there.
+        // The out-of-order log keeps rows long after their cut, so its rows do not count as lost.
         if log == LogKind::InOrder {
             self.remember_lost(&rows);
         }
@@ -168,7 +168,7 @@ impl LogCheck {
 
     fn remember_lost(&mut self, rows: &[Row]) {
         for (series_ref, timestamp_ms) in rows {
-            // Such a sample is in a block, or the next start knows its series.
+            // The sample is in a block, or the next start knows its series.
             if *timestamp_ms < self.blocks_end_ms || self.known.contains(series_ref) {
                 continue;
             }

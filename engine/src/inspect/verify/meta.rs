@@ -6,7 +6,7 @@ use crate::storage::{Blocks, StorageError, StorageResult};
 
 const ULID_LEN: usize = 26;
 
-/// Reads `meta.json` and `tombstones`, and returns the first if it can be used.
+/// Checks `meta.json` and `tombstones`; returns the content of `meta.json` if it can be used.
 pub fn check_meta(
     blocks: &dyn Blocks,
     block: &str,
@@ -51,12 +51,12 @@ pub fn check_meta(
     Ok(Some(meta))
 }
 
-/// Compares the counts in `meta.json` with the block. Only newer versions of upstream count the
-/// kinds of samples.
+/// Compares the counts in `meta.json` with the block. Only newer versions of Prometheus count
+/// floats and histograms.
 pub fn check_counts(meta: &BlockMeta, found: &BlockCounts, report: &mut Report) {
     let stats = &meta.stats;
     let histograms = found.samples - found.float_samples;
-    // Older versions leave both at zero, which is no contradiction.
+    // Older versions leave both counts at zero, which is no contradiction.
     let counts_kinds = stats.num_float_samples + stats.num_histogram_samples > 0;
     for (what, says, is) in [
         ("samples", stats.num_samples, found.samples),
@@ -79,7 +79,7 @@ pub fn check_counts(meta: &BlockMeta, found: &BlockCounts, report: &mut Report) 
     }
 }
 
-/// Returns whether a text is a ULID: digits and capital letters but for I, L, O and U.
+/// Returns whether a text is a ULID: digits and capital letters except I, L, O and U.
 fn is_ulid(text: &str) -> bool {
     let is_digit =
         |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"ILOU".contains(&byte));

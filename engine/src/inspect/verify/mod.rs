@@ -1,16 +1,16 @@
-//! Verification of a block or a log: every checksum, every order, every reference.
+//! Verifies a block or a log: checksums, orders and references.
 //!
 //! ```text
 //! meta.json, tombstones ─▶ table of contents, symbols ─▶ series ─▶ their chunks
 //!                                             label indices ─▶ postings ─▶ each series in its lists
 //! ```
 //!
-//! Faults are reported with file and offset, and checking goes on behind them. Memory: four bytes a
-//! series, and some thirty for each label pair.
+//! Faults are reported with file and offset, and the check continues after them. Memory: four bytes
+//! a series, and some thirty for each label pair.
 //!
-//! No check can see faults in numbers of `meta.json` that nothing repeats (the range within which
-//! the samples lie, the level of compaction, names of parents and sources), in names of counts that
-//! older versions do not write, and in its white space.
+//! Some faults of `meta.json` are not found: values that no other file repeats (the range around
+//! the samples, the level of compaction, names of parents and sources), names of counts that older
+//! versions do not write, and white space.
 
 mod chunks;
 mod index;
@@ -38,12 +38,12 @@ const FINDINGS_MAX: u64 = 1000;
 
 const ENTRIES_PER_SLICE: usize = 1000;
 
-/// How bad a finding is.
+/// Severity of a finding: an error or a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The block or log violates its format.
     Error,
-    /// Unusual, but nothing is lost by it.
+    /// The block or log is unusual, but no data is lost.
     Warning,
 }
 
@@ -84,7 +84,7 @@ pub struct BlockCounts {
     pub chunks: u64,
     /// Number of samples in those chunks.
     pub samples: u64,
-    /// Number of float samples among them.
+    /// Number of float samples in those chunks.
     pub float_samples: u64,
 }
 
@@ -103,7 +103,7 @@ impl Report {
         if self.found > FINDINGS_MAX {
             return;
         }
-        // The last finding stands for all that follow: a damaged block must not fill the memory.
+        // The last finding replaces all further ones: a damaged block must not fill the memory.
         let what = match self.found == FINDINGS_MAX {
             true => "further findings are not listed".to_owned(),
             false => what.into(),
@@ -119,7 +119,7 @@ impl Report {
         self.add(Severity::Warning, file, offset, what);
     }
 
-    /// Reports an error of reading. A failure of storage is a finding: the rest may be readable.
+    /// Reports a read error, even a failure of storage, as a finding: the rest may be readable.
     fn block_error(&mut self, file: &str, error: &BlockError) {
         match error {
             BlockError::Damaged(damage) | BlockError::Index(IndexError::Damaged(damage)) => {
@@ -152,7 +152,7 @@ pub struct BlockCheck {
 enum State {
     Files,
     Series(SeriesWalk),
-    /// Reads chunks that no series led to.
+    /// Reads chunks to which no series refers.
     Chunks(SeriesWalk),
     Postings(Box<PostingsWalk>),
     Done,
@@ -213,7 +213,7 @@ impl BlockCheck {
         let mut walk = SeriesWalk::default();
         if let Some(index) = &self.index {
             self.bytes_total += index.size();
-            // All bytes in front of the series section are checked by now.
+            // All bytes before the series section are checked by now.
             self.bytes_done = index.layout.series;
             self.symbols = index.check_symbols(report)?;
             walk = SeriesWalk::new(index);
@@ -260,12 +260,12 @@ impl BlockCheck {
         Ok(State::Postings(walk))
     }
 
-    /// Checks sums that need all of the block to be read.
+    /// Checks totals, after all of the block was read.
     fn end(&mut self, walk: Option<Box<PostingsWalk>>) -> StorageResult<State> {
         if let (Some(walk), Some(index)) = (walk, &mut self.index) {
             walk.finish(index, &mut self.report)?;
         }
-        // Counts of unreadable parts would be wrong.
+        // After errors, the counts lack the unreadable parts.
         if let Some(meta) = &self.meta
             && self.report.errors == 0
             && self.index.is_some()

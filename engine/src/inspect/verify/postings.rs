@@ -1,8 +1,8 @@
-//! The postings offset table and the lists that it points to.
+//! Checks the postings offset table and the lists that it points to.
 //!
-//! Each series must be in the lists of its labels and in no other. This is checked by comparing,
-//! for every label pair, the number of its series and a sum of their hashes, as the series section
-//! has them, with those of the list.
+//! Each series must be in the lists of its labels and in no other list. For every label pair, the
+//! number of series and the sum of their hashes are taken once from the series section and once
+//! from the list, and compared.
 
 use super::Report;
 use super::index::{ALIGN_BYTES, IndexFile, reported};
@@ -15,7 +15,7 @@ use tidepool_model::sort;
 
 const TABLE_HEAD_BYTES: u64 = 8;
 
-/// Bytes of the first read of an entry; doubled until it is whole.
+/// Bytes of the first read of an entry; doubled until the whole entry is read.
 const ENTRY_BYTES: usize = 1024;
 
 const ENTRY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -35,7 +35,7 @@ pub struct PostingsWalk {
 }
 
 impl PostingsWalk {
-    /// Begins the walk; `None` if there is no table.
+    /// Begins the walk; `None` if the table cannot be read.
     pub fn new(
         index: &mut IndexFile,
         mut series: SeriesWalk,
@@ -68,7 +68,7 @@ impl PostingsWalk {
         self.offset
     }
 
-    /// Checks the next entry and its list; returns whether there was one.
+    /// Checks the next entry and its list; returns false if no entry is left.
     pub fn next(
         &mut self,
         index: &mut IndexFile,
@@ -138,7 +138,7 @@ impl PostingsWalk {
             Ok(content) => content,
             Err(what) => {
                 report.error(INDEX_FILE, offset, format!("a list of postings: {what}"));
-                // Behind a wrong length, no list of the table can be trusted.
+                // A wrong length makes all other lists doubtful, so the walk ends.
                 self.is_damaged |= what.contains("longer");
                 return Ok(());
             }
@@ -157,7 +157,7 @@ impl PostingsWalk {
             wrong("a list of postings does not ascend".to_owned());
         }
         if self.series.is_damaged() {
-            // Without all series nothing can be said about the rest.
+            // If series are missing, the content of lists cannot be checked.
             return Ok(());
         }
         if name.is_empty() {
@@ -211,13 +211,13 @@ impl PostingsWalk {
             report.error(INDEX_FILE, layout.postings_table, what);
             return Ok(());
         }
-        // After other damage, missing lists are its consequence.
+        // After other errors, missing lists are their consequence.
         if self.pairs_listed < self.pairs_total && !self.series.is_damaged() && report.errors == 0 {
             let missing = self.pairs_total - self.pairs_listed;
             let what = format!("{missing} labels of series have no list of postings");
             report.error(INDEX_FILE, layout.postings_table, what);
         }
-        // In the order of the file, gaps and overlaps are between neighbours.
+        // Sorted by offset, so that gaps and overlaps are between neighbours.
         sort::sort(&mut self.lists);
         let mut end = layout.postings;
         for (offset, len) in self.lists {

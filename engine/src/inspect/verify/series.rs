@@ -23,7 +23,7 @@ pub struct SeriesWalk {
     is_damaged: bool,
 }
 
-/// A set of series, as far as their number and a sum of hashes tell it from others.
+/// Fingerprint of a set of series: their number, and a sum of their hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefSum {
     count: u64,
@@ -70,8 +70,8 @@ impl SeriesWalk {
         std::mem::take(&mut self.pairs)
     }
 
-    /// Returns the next series that can be read. After damage, the search goes on at the next place
-    /// where an entry may begin.
+    /// Returns the next series that can be read. After damage, the search continues at the next
+    /// offset where an entry may begin.
     pub fn next(
         &mut self,
         index: &mut IndexFile,
@@ -98,7 +98,7 @@ impl SeriesWalk {
                     return Ok(Some(SeriesEntry { series, offset: start, labels, chunks }));
                 }
                 Err(what) => {
-                    // Damage is reported once, not for each place that is searched.
+                    // Damage is reported once, not for each offset that is searched.
                     if !is_lost {
                         report.error(INDEX_FILE, start, what);
                     }
@@ -109,7 +109,7 @@ impl SeriesWalk {
         }
     }
 
-    /// Checks a series' labels, and counts the series for its pairs.
+    /// Checks a series' labels, and adds the series to the fingerprint of each label.
     pub fn check_labels(
         &mut self,
         entry: &SeriesEntry,
@@ -117,7 +117,7 @@ impl SeriesWalk {
         report: &mut Report,
     ) {
         let SeriesEntry { series, offset, labels, .. } = entry;
-        // Numbers compare as labels do; `last` begins empty, so it may equal a first empty set.
+        // Symbol numbers compare like labels. The first set may be empty, like the initial `last`.
         if *labels <= self.last && !(labels.is_empty() && self.last.is_empty()) {
             report.error(INDEX_FILE, *offset, "the series is not after the one before it");
         }
@@ -125,7 +125,7 @@ impl SeriesWalk {
             self.pairs.entry(*pair).or_default().add(*series);
         }
         if let Some(symbols) = symbols {
-            // Trimmed before the loads, so that the symbols of one label stay.
+            // Trimmed before the loads, so that the symbols of one label stay loaded.
             symbols.trim();
             for (name, value) in labels {
                 for (number, what) in [(*name, "name"), (*value, "value")] {
@@ -161,7 +161,7 @@ pub fn read_entry(
         return Ok(Err("the length of a series entry does not decode"));
     };
     let start = head.len() - rest.len();
-    // Checked before the entry is read: a wrong length must not ask for much memory.
+    // Checked before the entry is read: a wrong length must not allocate much memory.
     if len > SERIES_ENTRY_BYTES_MAX || offset + start as u64 + len + 4 > end {
         return Ok(Err("a series entry is longer than its section"));
     }

@@ -1,14 +1,14 @@
-//! The difference between whole and fractional counts.
+//! Operations on counts that differ between whole and fractional counts.
 
 use super::{HistogramError, NativeHistogram};
 use std::fmt::Debug;
 
 /// The type of a histogram's counts: `u64` or `f64`.
 pub trait Count: Copy + Default + PartialOrd + Debug + 'static {
-    /// A stored bucket: the difference to the bucket before (whole counts), or its count.
+    /// A stored bucket: of whole counts, the difference to the bucket before; else the count.
     type Bucket: Copy + Default + PartialOrd + Debug;
 
-    /// Returns a bucket's count, given that of the bucket before.
+    /// Returns the count of a stored bucket, given the count of the bucket before.
     fn bucket_count(before: Self::Bucket, kept: Self::Bucket) -> Self::Bucket;
 
     /// Returns the stored form of a bucket with this count.
@@ -23,7 +23,7 @@ pub trait Count: Copy + Default + PartialOrd + Debug + 'static {
     /// Returns whether two buckets have the same bits.
     fn same_bucket(a: Self::Bucket, b: Self::Bucket) -> bool;
 
-    /// Converts a bucket for messages, to the precision of a float.
+    /// Converts a bucket to a float for messages, which may round it.
     fn to_float(bucket: Self::Bucket) -> f64;
 
     /// Checks that the number of observations agrees with the sum of the buckets.
@@ -48,7 +48,7 @@ impl Count for u64 {
     type Bucket = i64;
 
     fn bucket_count(before: i64, kept: i64) -> i64 {
-        // A hostile sum wraps, as in upstream, instead of ending the program.
+        // A hostile sum wraps, as in Prometheus, instead of ending the program.
         before.wrapping_add(kept)
     }
 
@@ -77,10 +77,10 @@ impl Count for u64 {
         buckets: impl Iterator<Item = i64>,
     ) -> Result<(), HistogramError> {
         let zero_count = histogram.zero_count;
-        // A negative bucket is refused before, so the sum is that of whole counts.
+        // Negative buckets were refused before, so the casts are exact.
         let in_buckets = buckets.fold(zero_count, |sum, bucket| sum.wrapping_add(bucket as u64));
         let count = histogram.count;
-        // An observed NaN is in no bucket, and makes the sum NaN.
+        // Observed NaNs are in no bucket and make the sum NaN, so buckets may have fewer.
         if histogram.sum.is_nan() {
             if in_buckets > count {
                 return Err(HistogramError::CountNotBigEnough { count, in_buckets });
@@ -112,7 +112,7 @@ impl Count for f64 {
     }
 
     fn same(self, other: f64) -> bool {
-        // By bits, so that NaN equals itself.
+        // Compared by bits, so that NaN equals itself.
         self.to_bits() == other.to_bits()
     }
 

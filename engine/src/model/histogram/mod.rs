@@ -2,15 +2,15 @@
 //!
 //! A histogram counts observations in buckets. Its [`BucketLayout`] lists the buckets, and is
 //! shared by the histograms of a chunk. Counts are whole numbers ([`Histogram`]) or fractions
-//! ([`FloatHistogram`]) of one generic type; [`Count`] has the differences.
+//! ([`FloatHistogram`]) of one generic type; the trait [`Count`] has their differences.
 //!
 //! ```text
 //! spans     offset 2, length 2      offset 1, length 3
 //! buckets   . . [2] [3]             .  [5] [6] [7]        an offset counts the gap before a span
 //! ```
 //!
-//! Whole counts are kept as upstream keeps them: each bucket as the difference to the bucket before
-//! it in its list. A histogram whose sum is the marker NaN [`STALE_NAN_BITS`] is a staleness
+//! Whole counts are kept as in Prometheus: each bucket as the difference to the bucket before it in
+//! its list. A histogram whose sum is the marker NaN [`STALE_NAN_BITS`] is a staleness
 //! marker, and its other fields have no meaning.
 //!
 //! Source: prometheus/prometheus, `model/histogram`. Reading order: this file, `count.rs`,
@@ -46,22 +46,22 @@ pub const EXPONENTIAL_SCHEMAS_KNOWN: std::ops::RangeInclusive<i32> = -9..=52;
 /// A run of neighbouring buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Number of buckets left out since the last span; for the first span, its first index.
+    /// Number of buckets left out since the last span; for the first span, its start index.
     pub offset: i32,
     /// Number of buckets of the run.
     pub length: u32,
 }
 
-/// Relation of a counter to the histogram before, numbered as in log and on the wire.
+/// Counter-reset hint: the relation to the histogram before, numbered as in log and on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ResetHint {
-    /// Unknown, so that readers must compare.
+    /// No hint, so that readers must compare the two histograms.
     #[default]
     Unknown = 0,
     /// The counter was reset before this histogram.
     Reset = 1,
-    /// The counter was not reset before.
+    /// The counter was not reset before this histogram.
     NotReset = 2,
     /// The histogram is no counter at all.
     Gauge = 3,
@@ -78,7 +78,7 @@ pub struct BucketLayout {
     pub positive_spans: Box<[Span]>,
     /// Buckets of negative observations, by absolute value.
     pub negative_spans: Box<[Span]>,
-    /// Upper bounds of custom buckets, ascending, without the last one, which is infinite.
+    /// Upper bounds of custom buckets, ascending, without the last bound, which is infinite.
     pub custom_values: Box<[f64]>,
 }
 
@@ -130,7 +130,7 @@ impl BucketLayout {
         self.has_custom_buckets() || EXPONENTIAL_SCHEMAS_KNOWN.contains(&self.schema)
     }
 
-    /// Returns whether both have equal custom bounds, as numbers; NaN equals itself.
+    /// Returns whether both layouts have equal custom bounds, as numbers; NaN equals itself.
     pub fn same_bounds(&self, other: &BucketLayout) -> bool {
         let same = |(a, b): (&f64, &f64)| a == b || a.to_bits() == b.to_bits();
         self.custom_values.len() == other.custom_values.len()
@@ -187,8 +187,8 @@ impl<C: Count> NativeHistogram<C> {
     }
 
     /// Returns whether both have the same observations. Reset hint, empty buckets and the split of
-    /// neighbouring buckets into spans may differ: a chunk does not keep these, so a histogram is
-    /// compared with a stored one in this way.
+    /// neighbouring buckets into spans may differ, because a chunk does not keep them. So a
+    /// histogram can be compared with a stored one.
     pub fn same_observations(&self, other: &NativeHistogram<C>) -> bool {
         // Other fields of a staleness marker have no meaning.
         if self.is_stale() || other.is_stale() {

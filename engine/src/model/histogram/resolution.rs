@@ -19,7 +19,7 @@ impl<C: Count> NativeHistogram<C> {
         schema > EXPONENTIAL_SCHEMA_MAX && EXPONENTIAL_SCHEMAS_KNOWN.contains(&schema)
     }
 
-    /// Reduces a finer histogram to [`EXPONENTIAL_SCHEMA_MAX`], as upstream does on receipt.
+    /// Reduces a finer histogram to [`EXPONENTIAL_SCHEMA_MAX`], as Prometheus does on receipt.
     pub fn limit_resolution(&mut self) -> Result<(), HistogramError> {
         if self.is_too_fine() {
             self.reduce_resolution(EXPONENTIAL_SCHEMA_MAX)?;
@@ -35,7 +35,7 @@ impl<C: Count> NativeHistogram<C> {
             return Err(HistogramError::NotReducible { from, to: schema });
         }
         self.check_shape()?;
-        // Both sides before any change, so that an error leaves the histogram as it was.
+        // Both sides are computed before any change, so that an error changes nothing.
         let steps = from.abs_diff(schema);
         let (positive_spans, positive_buckets) = self.wider(Side::Positive, steps)?;
         let (negative_spans, negative_buckets) = self.wider(Side::Negative, steps)?;

@@ -2,7 +2,7 @@
 
 use super::Span;
 
-/// Returns bucket indices of spans. Hostile spans have billions: take only as many as buckets.
+/// Returns bucket indices of spans. Take only as many as buckets: hostile spans have billions.
 pub fn indices(spans: &[Span]) -> impl Iterator<Item = i64> + '_ {
     let mut next = 0i64;
     spans.iter().flat_map(move |span| {
@@ -31,12 +31,12 @@ pub fn fewest_spans(spans: &[Span]) -> Box<[Span]> {
 #[derive(Clone, Debug, Default)]
 pub struct SpanBuilder {
     spans: Vec<Span>,
-    /// Index behind the last bucket.
+    /// Index after the last bucket.
     next: i64,
 }
 
 impl SpanBuilder {
-    /// Adds a bucket; `None` if a span cannot express its distance to the one before.
+    /// Adds a bucket; `None` if a span cannot express its distance to the bucket before.
     pub fn push(&mut self, index: i64) -> Option<()> {
         let gap = i32::try_from(index.checked_sub(self.next)?).ok()?;
         match self.spans.last_mut() {

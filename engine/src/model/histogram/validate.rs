@@ -1,4 +1,4 @@
-//! Rules for accepting a histogram. The rules, and their order, are upstream's.
+//! Rules for accepting a histogram. The rules, and their order, are Prometheus'.
 
 use super::spans::covered;
 use super::{
@@ -27,7 +27,7 @@ pub enum HistogramError {
         /// Number of the refused schema.
         schema: i32,
     },
-    /// A span would begin before the one before it ends.
+    /// A span begins before the end of the previous span.
     #[error("{side} side: span {span} of the histogram has the negative offset {offset}")]
     SpanNegativeOffset {
         /// Side that has the span.
@@ -37,10 +37,10 @@ pub enum HistogramError {
         /// Offset of the span, below 0.
         offset: i32,
     },
-    /// Spans and buckets differ in number.
+    /// The spans cover more or fewer buckets than the histogram has.
     #[error("{side} side: the histogram's spans need {wanted} buckets, it has {given}")]
     SpansBucketsMismatch {
-        /// Side on which they differ.
+        /// Side with the wrong number of buckets.
         side: Side,
         /// The number of buckets of the spans.
         wanted: u64,
@@ -69,7 +69,7 @@ pub enum HistogramError {
     /// The number of observations is negative.
     #[error("the histogram's observation count is negative")]
     NegativeCount,
-    /// Buckets have more observations than the histogram; the sum is NaN.
+    /// Buckets have more observations than the histogram, whose sum is NaN.
     #[error("{in_buckets} observations are in buckets, but the histogram counts only {count}")]
     CountNotBigEnough {
         /// Number of observations of the histogram.
@@ -77,7 +77,7 @@ pub enum HistogramError {
         /// Sum of the counts of all buckets.
         in_buckets: u64,
     },
-    /// Buckets have another number of observations than the histogram; the sum is no NaN.
+    /// Buckets have another number of observations than the histogram, whose sum is not NaN.
     #[error("{in_buckets} observations are in buckets, but the histogram counts {count}")]
     CountMismatch {
         /// Number of observations of the histogram.
@@ -91,7 +91,7 @@ pub enum HistogramError {
         /// Position of the bound, from 1.
         bound: usize,
     },
-    /// A custom bound is not above the one before.
+    /// A custom bound is not above the bound before it.
     #[error("custom buckets: bound {bound} is not greater than the one before")]
     CustomBoundsNotAscending {
         /// Position of the bound, from 1.
@@ -123,7 +123,7 @@ pub enum HistogramError {
     /// Custom bounds together with an exponential schema.
     #[error("a histogram with an exponential schema must have no custom bounds")]
     ExponentialWithCustomBounds,
-    /// Custom buckets cannot be made wider, nor exponential ones narrower.
+    /// Custom buckets cannot be made wider, nor exponential buckets narrower.
     #[error("the histogram's resolution cannot be reduced from schema {from} to {to}")]
     NotReducible {
         /// Number of the histogram's schema.
@@ -143,15 +143,15 @@ impl fmt::Display for Side {
 }
 
 impl<C: Count> NativeHistogram<C> {
-    /// Checks all that a sender can get wrong. Schemas finer than the stored ones fail, too: call
-    /// [`NativeHistogram::limit_resolution`] first.
+    /// Checks everything that a sender can get wrong. Schemas that are finer than stored schemas
+    /// fail, too: call [`NativeHistogram::limit_resolution`] first.
     pub fn validate(&self) -> Result<(), HistogramError> {
         let layout = &*self.layout;
         let schema = layout.schema;
         if layout.has_custom_buckets() {
             self.check_custom(layout)?;
         } else if (EXPONENTIAL_SCHEMA_MIN..=EXPONENTIAL_SCHEMA_MAX).contains(&schema) {
-            // Shape first: counts are read by walking over spans and buckets in pairs.
+            // The shape comes first: counts are read by iterating over spans and buckets in pairs.
             self.check_shape()?;
             self.check_buckets(Side::Negative)?;
             if self.zero_count.is_negative() {
@@ -171,7 +171,7 @@ impl<C: Count> NativeHistogram<C> {
         C::check_total(self, counts.map(|(_, count)| count))
     }
 
-    /// Checks that spans ascend and have as many buckets as there are, as walks over them need.
+    /// Checks that spans ascend, and that there are as many buckets as the spans cover.
     pub fn check_shape(&self) -> Result<(), HistogramError> {
         for side in [Side::Positive, Side::Negative] {
             let (spans, buckets) = self.side(side);
@@ -217,7 +217,7 @@ impl<C: Count> NativeHistogram<C> {
         // No offset is negative, so its absolute value is the gap.
         let gaps = spans.iter().map(|span| u64::from(span.offset.unsigned_abs()));
         let covered = gaps.fold(covered(spans), u64::saturating_add);
-        // There is one more bucket than bounds: the one up to infinity.
+        // The last bucket, up to infinity, has no listed bound.
         if (bounds.len() as u64 + 1) < covered {
             return Err(HistogramError::CustomBoundsTooFew { bounds: bounds.len(), covered });
         }
