@@ -1,4 +1,5 @@
-//! The tidepool storage engine.
+//! The storage engine: head, chunks, blocks and their index, content of records of the write-ahead
+//! log, selection, compaction, and the bodies of requests that forward samples.
 //!
 //! A pure library: no clock, thread, socket, path or global state. It builds natively (tests,
 //! fuzzing, benchmarks) and for `wasm32-wasip2` as the component that everyone runs.

@@ -1,5 +1,5 @@
 //! The HTTP client of all outgoing requests: scrapes, HTTP service discovery, remote write,
-//! uploads, notifications of plugins. Configured as Prometheus configures its HTTP clients.
+//! uploads, requests of plugins to webhooks. Configured as Prometheus configures its HTTP clients.
 //!
 //! ```text
 //! Client::send ─▶ token ─▶ request: headers, credentials ─▶ pool (hyper-util) ─▶ connector ─▶ socket
