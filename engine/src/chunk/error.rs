@@ -16,16 +16,16 @@ pub enum ChunkError {
         /// Number of samples that the chunk claims to hold.
         count: u16,
     },
-    /// A value's window claims more than 64 bits.
+    /// The zeros and the bits that a value claims to have exceed 64 bits.
     #[error("sample {sample} of {count} claims {leading_zeros} zeros before {bits} bits of value")]
     ValueTooWide {
         /// Position of that sample, from 0.
         sample: u16,
         /// Number of samples that the chunk claims to hold.
         count: u16,
-        /// Zero bits before the value's.
+        /// Number of zero bits before the bits of the value.
         leading_zeros: u8,
-        /// Bits of the value that are given.
+        /// Number of bits of the value that are stored.
         bits: u8,
     },
     /// The chunk is valid but holds no floats.

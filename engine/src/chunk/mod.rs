@@ -1,8 +1,8 @@
 //! Chunks: one series' run of samples, compressed. No files, no series.
 //!
 //! [`Chunk`] is the unit that blocks store and reads return. [`XorAppender`] encodes floats,
-//! [`XorIter`] and [`read_floats`] decode them; [`HistogramAppender`] and [`HistogramIter`] do so
-//! for histograms; [`ValueAppender`] and [`values()`] handle all kinds. Layouts are in `xor` and
+//! [`XorIter`] and [`read_floats`] decode them; [`HistogramAppender`] and [`HistogramIter`] are for
+//! histograms; [`ValueAppender`] and [`values()`] handle both. Layouts are in `xor` and
 //! `histogram/mod.rs`, with start timestamps in `xor2.rs` and `starts.rs`; `started.rs` converts.
 
 mod error;
@@ -48,7 +48,7 @@ pub enum Encoding {
     Histogram = 2,
     /// Native histograms with float counts.
     FloatHistogram = 3,
-    /// Floats with start timestamps, written by upstream on demand; the head makes none.
+    /// Floats with start timestamps, which Prometheus writes if enabled; the head never does.
     Xor2 = 4,
     /// Native histograms with integer counts and start timestamps.
     HistogramSt = 5,
@@ -65,11 +65,11 @@ pub struct Chunk {
     pub min_time_ms: i64,
     /// Timestamp of the last sample.
     pub max_time_ms: i64,
-    /// The samples, called `data` in upstream's `chunks.md`: no length, encoding or checksum.
+    /// Encoded samples: `data` in Prometheus' `chunks.md`, without length, encoding and checksum.
     pub data: Rc<[u8]>,
 }
 
-/// Returns the samples of an XOR chunk; other encodings give [`ChunkError::NotFloats`].
+/// Returns the samples of an XOR chunk; [`ChunkError::NotFloats`] for other encodings.
 pub fn samples(chunk: &Chunk) -> Result<XorIter<'_>, ChunkError> {
     match chunk.encoding {
         Encoding::Xor => XorIter::new(&chunk.data),
@@ -77,7 +77,7 @@ pub fn samples(chunk: &Chunk) -> Result<XorIter<'_>, ChunkError> {
     }
 }
 
-/// Returns the sample count of a chunk's header, with which every encoding begins.
+/// Returns the sample count, which is in the header of every encoding.
 pub fn sample_count(chunk: &Chunk) -> Result<u16, ChunkError> {
     let header = chunk.data.first_chunk::<2>().ok_or(ChunkError::NoHeader)?;
     let count = u16::from_be_bytes(*header);
@@ -104,7 +104,7 @@ impl Encoding {
         }
     }
 
-    /// Returns whether every reader knows the encoding: it holds no start timestamps.
+    /// Returns whether the encoding has no start timestamps, so that every reader knows it.
     pub fn is_plain(self) -> bool {
         matches!(self, Encoding::Xor | Encoding::Histogram | Encoding::FloatHistogram)
     }

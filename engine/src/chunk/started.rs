@@ -1,8 +1,8 @@
 //! Values with their start timestamps, and chunks that gain or lose them.
 //!
-//! The head accepts no start timestamps, and few readers know the encodings that hold them. They
-//! stay in the blocks that upstream wrote: chunks are copied, or, if they must be decoded, encoded
-//! with their start timestamps again. Answers get plain chunks.
+//! The head accepts no start timestamps, and few readers know the encodings that have them. Blocks
+//! that Prometheus wrote keep start timestamps: chunks are copied or, if they must be decoded,
+//! encoded with start timestamps again. Answers have plain chunks, which have none.
 
 use super::histogram::{put_starts, take_starts};
 use super::xor2::encode_xor2;
@@ -40,7 +40,7 @@ impl Iterator for Started<'_> {
     }
 }
 
-/// Like [`encode`], but a chunk in which any value has a start timestamp keeps them.
+/// Like [`encode`], but keeps the start timestamps of chunks in which any value has one.
 pub fn encode_started(
     values: impl Iterator<Item = StartedValue>,
 ) -> Result<Vec<Chunk>, ChunkError> {
@@ -78,7 +78,7 @@ fn with_starts(chunk: &mut Chunk, starts_ms: &[i64]) -> Result<(), ChunkError> {
         Encoding::FloatHistogram => {
             (Encoding::FloatHistogramSt, put_starts::<f64>(&chunk.data, starts_ms)?)
         }
-        // Never made by `encode`.
+        // `encode` makes no such chunks.
         Encoding::Xor2 | Encoding::HistogramSt | Encoding::FloatHistogramSt => return Ok(()),
     };
     // A histogram chunk of too many samples for the encoding stays plain.
@@ -106,7 +106,7 @@ pub fn plain(chunk: Chunk) -> Result<Chunk, ChunkError> {
     Ok(Chunk { encoding, data: data.into(), ..chunk })
 }
 
-/// Returns whether the chunk holds floats without start timestamps, as an XOR chunk would.
+/// Returns whether the chunk holds floats without start timestamps, as every XOR chunk does.
 pub fn is_plain_floats(chunk: &Chunk) -> bool {
     match chunk.encoding {
         Encoding::Xor => true,

@@ -4,15 +4,15 @@
 //!
 //! ```text
 //! header byte      top bit: the first sample has a start timestamp
-//!                  low 7 bits: position of the first sample that has one of its own; 0 for none
-//! after sample 0   with the top bit: its time minus its start timestamp, a varint of whole bytes
-//! after others     from that position on: how far the start timestamp lies before the time of the
-//!                  sample *before*, an int of `varbit.rs`; all but the first one as the difference
-//!                  to the distance before
+//!                  low 7 bits: position of the first later sample that has one; 0 for none
+//! after sample 0   if the top bit is set: time minus start timestamp, a varint in whole bytes
+//! after others     from that position on: the time of the *previous* sample minus the start
+//!                  timestamp, an int of `varbit.rs`; from the next such sample on, only the change
+//!                  of this distance
 //! ```
 //!
-//! A sample without one of its own has that of the sample before. 0 stands for "not known". The
-//! position has 7 bits, so samples from 127 on have one of their own even if none changes.
+//! A sample without a start timestamp of its own has that of the previous sample. 0 means
+//! "unknown". The position has 7 bits, so samples from 127 on have one even if it does not change.
 
 use super::varbit::{BitBuffer, take_varbit_int, take_varint};
 use crate::codec::BitReader;
@@ -53,7 +53,7 @@ impl StartReader {
         }
     }
 
-    /// Reads the bits after the sample at `position`; `None` if they end before.
+    /// Reads the bits after the sample at `position`; `None` if the bits end too early.
     #[inline]
     pub fn read(
         &mut self,
@@ -100,7 +100,7 @@ impl StartWriter {
                 out.put_varint(time_ms.wrapping_sub(start_ms));
             }
         } else if self.given_from > 0 {
-            // The header names only the first such sample, so all later ones must have theirs.
+            // The header has only the first such position, so all later samples have one, too.
             let distance_ms = time_before_ms.wrapping_sub(start_ms);
             out.put_varbit_int(distance_ms.wrapping_sub(self.distance_ms));
             self.distance_ms = distance_ms;

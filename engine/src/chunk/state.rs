@@ -15,7 +15,7 @@ impl ValueAppender {
         out.extend_from_slice(data);
     }
 
-    /// Takes a state of this encoding off the front; `None` if no appender can have it.
+    /// Takes a state of this encoding off the front; `None` if no appender can have this state.
     #[inline]
     pub fn split_state(encoding: Encoding, bytes: &[u8]) -> Option<(ValueAppender, &[u8])> {
         if encoding == Encoding::Xor {

@@ -4,7 +4,7 @@ use super::histogram::{Appended, CounterHeader, HistogramAppender, HistogramIter
 use super::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, Xor2Iter, XorAppender, XorIter};
 use crate::model::{Sample, Value};
 
-/// Size of a full chunk of histograms, as upstream's: their number says little about their size.
+/// Bytes of a full chunk of histograms, as in Prometheus; their number says little about the size.
 const HISTOGRAM_CHUNK_BYTES: usize = 1024;
 
 /// Smallest number of histograms in a chunk that ends because it is full.
@@ -23,8 +23,8 @@ pub enum Values<'a> {
     FloatHistograms(Box<HistogramIter<'a, f64>>),
 }
 
-/// A chunk under construction with at least one value, all of one kind. Hardly larger than an
-/// [`XorAppender`], since most series hold floats.
+/// A chunk under construction, with one or more values of one kind. Histogram appenders are boxed
+/// to keep the type small, since most series hold floats.
 #[derive(Debug)]
 pub enum ValueAppender {
     /// Appends floats to an XOR chunk.
@@ -54,8 +54,8 @@ pub fn values_of(encoding: Encoding, data: &[u8]) -> Result<Values<'_>, ChunkErr
     })
 }
 
-/// Encodes values, which ascend in time, as chunks. A new one begins where the kind changes, after
-/// [`ValueAppender::is_full`], and where histograms require it.
+/// Encodes values, which ascend in time, as chunks. A new chunk begins where the kind changes,
+/// after [`ValueAppender::is_full`] returned true, and where histograms require it.
 pub fn encode(values: impl Iterator<Item = (i64, Value)>) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let mut open: Option<ValueAppender> = None;
@@ -74,8 +74,8 @@ pub fn encode(values: impl Iterator<Item = (i64, Value)>) -> Vec<Chunk> {
 }
 
 impl ValueAppender {
-    /// Creates a chunk that begins with this value. `before` is the chunk of the series' earlier
-    /// values, if the new one begins because that one is full or its time is over.
+    /// Creates a chunk that begins with this value. `before` is the previous chunk of the series,
+    /// if that chunk ended because it was full or its block ended.
     pub fn new(timestamp_ms: i64, value: &Value, before: Option<&ValueAppender>) -> ValueAppender {
         match (value, before) {
             (Value::Float(value), _) => {
@@ -102,7 +102,7 @@ impl ValueAppender {
         }
     }
 
-    /// Adds a later value. If it must begin a chunk, returns that one; this chunk is finished then.
+    /// Adds a later value, or returns the chunk that the value begins; this chunk is complete then.
     #[inline]
     pub fn append(&mut self, timestamp_ms: i64, value: &Value) -> Option<ValueAppender> {
         let header = match (&mut *self, value) {
@@ -132,7 +132,7 @@ impl ValueAppender {
         }
     }
 
-    /// Returns the chunk of floats if one more can be added to it.
+    /// Returns the chunk if it has floats and room for another.
     #[inline]
     pub fn open_floats(&mut self) -> Option<&mut XorAppender> {
         match self {
@@ -237,7 +237,7 @@ impl Values<'_> {
     pub fn at(self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
         for value in self {
             let (held_ms, value) = value?;
-            // Values ascend in time, so a later one proves that there is none.
+            // Values ascend in time, so a later value proves that none has this time.
             if held_ms >= timestamp_ms {
                 return Ok((held_ms == timestamp_ms).then_some(value));
             }

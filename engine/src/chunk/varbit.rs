@@ -1,4 +1,4 @@
-//! Whole numbers of one to 72 bits, and the buffer they are written to.
+//! Integers in one to 72 bits, and the buffer that they are written to.
 //!
 //! ```text
 //! prefix     bits that follow    signed values          unsigned values
@@ -17,13 +17,13 @@
 
 use crate::codec::{BitReader, BitWriter, put_varint};
 
-/// Number of bits after a prefix of as many ones as the index.
+/// Number of bits after a prefix of n ones, by n.
 const WIDTHS: [u32; 9] = [0, 3, 6, 9, 12, 18, 25, 56, 64];
 
-/// Longest prefix; it ends without a zero.
+/// Length of the longest prefix, which has no zero at its end.
 const PREFIX_BITS_MAX: u32 = 8;
 
-/// Least growth of the buffer in bytes; a large one grows by half.
+/// Minimum growth of the buffer in bytes; a large buffer grows by half.
 const GROWTH_BYTES_MIN: usize = 128;
 
 #[derive(Clone, Debug, Default)]
@@ -58,13 +58,13 @@ impl BitBuffer {
     fn grow(&mut self, needed: usize) {
         let growth = GROWTH_BYTES_MIN.max(self.bytes.len() / 2);
         let len = needed.max(self.bytes.len() + growth);
-        // `resize` alone would double the capacity, which every open histogram series pays for.
+        // `resize` alone would double the capacity, at a cost for every open histogram series.
         self.bytes.reserve_exact(len - self.bytes.len());
         self.bytes.resize(len, 0);
     }
 
     pub fn put_varbit_int(&mut self, value: i64) {
-        // A width's largest value is the power of two that its topmost bit alone would mean.
+        // The range of n bits is -(2^(n-1) - 1) ..= 2^(n-1), unlike in two's complement.
         let magnitude = if value > 0 { value as u64 - 1 } else { value.unsigned_abs() };
         let needed = if value == 0 { 0 } else { 65 - magnitude.leading_zeros() };
         self.put_varbit(value as u64, needed);
@@ -82,7 +82,7 @@ impl BitBuffer {
     }
 
     fn put_varbit(&mut self, value: u64, needed: u32) {
-        // `i64::MIN` needs 65 by the rule of lopsided ranges; the widest class takes any number.
+        // `i64::MIN` would need 65 bits in these ranges; the widest class takes any number.
         let needed = needed.min(64);
         let ones = WIDTHS.iter().take_while(|width| **width < needed).count() as u32;
         let prefix_bits = (ones + 1).min(PREFIX_BITS_MAX);
@@ -118,13 +118,13 @@ impl BitBuffer {
     }
 }
 
-/// Reads an unsigned number; `None` if the bits end before it does.
+/// Reads an unsigned number; `None` if the bits end too early.
 pub fn take_varbit_uint(bits: &mut BitReader<'_>) -> Option<u64> {
     let width = take_width(bits)?;
     bits.take(width)
 }
 
-/// Reads a signed number; `None` if the bits end before it does.
+/// Reads a signed number; `None` if the bits end too early.
 #[inline]
 pub fn take_varbit_int(bits: &mut BitReader<'_>) -> Option<i64> {
     let width = take_width(bits)?;
@@ -132,7 +132,7 @@ pub fn take_varbit_int(bits: &mut BitReader<'_>) -> Option<i64> {
         return Some(0);
     }
     let value = bits.take(width)?;
-    // The ranges are lopsided: the topmost bit alone is the largest positive number.
+    // Unlike in two's complement, the topmost bit alone is the largest positive number.
     let is_negative = width < 64 && value > 1 << (width - 1);
     Some(if is_negative { value.wrapping_sub(1 << width) as i64 } else { value as i64 })
 }
@@ -163,7 +163,7 @@ pub fn take_varint(bits: &mut BitReader<'_>) -> Option<i64> {
 #[inline]
 fn take_width(bits: &mut BitReader<'_>) -> Option<u32> {
     bits.fill();
-    // Behind the end the window holds zeros, which end the prefix; then `take` fails.
+    // After the end of the bits `peek` has zeros, which end the prefix; then `take` fails.
     let ones = bits.peek().leading_ones().min(PREFIX_BITS_MAX);
     bits.take((ones + 1).min(PREFIX_BITS_MAX))?;
     WIDTHS.get(ones as usize).copied()

@@ -4,7 +4,7 @@ use super::xor_iter::before;
 use super::{Chunk, ChunkError, Encoding, StartedValue, encode_started, started_values};
 use crate::model::TimeRange;
 
-/// Returns the values of a chunk outside the deleted ranges; shares its bytes if none overlaps.
+/// Returns the values of a chunk outside deleted ranges; shares its bytes if no range overlaps.
 pub fn without(chunk: &Chunk, deleted: &[TimeRange]) -> Result<Vec<Chunk>, ChunkError> {
     let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
     if !deleted.iter().any(|range| range.overlaps(&span)) {
@@ -13,7 +13,7 @@ pub fn without(chunk: &Chunk, deleted: &[TimeRange]) -> Result<Vec<Chunk>, Chunk
     if deleted.iter().any(|range| range.covers(&span)) {
         return Ok(Vec::new());
     }
-    // Reads take this path to hide samples appended after they began; nothing is re-encoded.
+    // Reads hide samples in this way that were appended after they began; nothing is re-encoded.
     if let [TimeRange { start_ms, end_ms }] = *deleted
         && end_ms >= chunk.max_time_ms
         && chunk.encoding == Encoding::Xor
@@ -28,7 +28,7 @@ pub fn without(chunk: &Chunk, deleted: &[TimeRange]) -> Result<Vec<Chunk>, Chunk
             follows_gap = true;
             continue;
         }
-        // A hint compares a histogram with the one before, so it does not hold after a gap.
+        // A reset hint refers to the previous histogram, so it is not valid after a gap.
         let value = if follows_gap { value.without_reset_hint() } else { value };
         follows_gap = false;
         kept.push(StartedValue { timestamp_ms, start_ms, value });

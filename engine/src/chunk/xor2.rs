@@ -48,11 +48,11 @@ struct Writer {
     step_ms: i64,
     /// Bits of the last value that was not a stale marker.
     value_bits: u64,
-    /// Zeros before and after the window of value bits, once one is set.
+    /// Numbers of zeros before and after the current window of value bits, if there is one.
     window: Option<(u32, u32)>,
 }
 
-/// Encodes samples with their start timestamps (0 if unknown), as many as a chunk can count.
+/// Encodes samples with their start timestamps (0 if unknown), up to the largest chunk count.
 pub(super) fn encode_xor2(samples: impl Iterator<Item = (Sample, i64)>) -> Vec<u8> {
     let mut writer = Writer {
         out: BitBuffer::default(),
@@ -96,11 +96,11 @@ impl Writer {
                 self.step_ms = step_ms;
             }
         }
-        // A stale marker has a code of its own; as a base, it would make two differences wide.
+        // A stale marker has its own code; as a base it would make the next difference wide.
         if !is_stale_nan(value) {
             self.value_bits = value.to_bits();
         }
-        // A start timestamp refers to the time of the sample before, so `time_ms` changes after it.
+        // A start timestamp refers to the previous sample's time, so `time_ms` changes only now.
         self.starts.put(&mut self.out, self.count, (timestamp_ms, self.time_ms), start_ms);
         self.time_ms = timestamp_ms;
         // Cannot overflow: the encoder takes no more samples than a `u16` counts.
@@ -116,7 +116,7 @@ impl Writer {
                 return match difference {
                     0 => self.out.put(0, 1),
                     _ => {
-                        // A change is certain here, so one bit fewer suffices than elsewhere.
+                        // The value differs for certain, so its prefix saves a bit.
                         self.out.put(0b10, 2);
                         self.put_difference(difference, (0, 1), (1, 1));
                     }
@@ -140,7 +140,7 @@ impl Writer {
         }
     }
 
-    /// Writes the bits of a difference after one of two prefixes, given with their lengths in bits.
+    /// Writes a difference after the prefix for the same or a new window, each with its width.
     fn put_difference(&mut self, difference: u64, same: (u64, u32), new: (u64, u32)) {
         let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
         let trailing_zeros = difference.trailing_zeros();

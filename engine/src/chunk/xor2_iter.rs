@@ -15,7 +15,7 @@ pub struct Xor2Iter<'a> {
     count: u16,
     next: u16,
     starts: StartReader,
-    /// Window of value bits; all 64 until one is set.
+    /// Window of value bits: leading zeros and width; all 64 bits until a window is set.
     leading_zeros: u8,
     value_width: u8,
     timestamp_ms: i64,
@@ -81,7 +81,7 @@ impl<'a> Xor2Iter<'a> {
         self.bits.take(bits).ok_or(Cause::CutShort)
     }
 
-    /// Counts the ones that follow, up to `max`; skips them and the zero that ends them.
+    /// Skips up to `max` ones, and the zero after fewer; returns the number of ones.
     #[inline]
     fn take_ones(&mut self, max: u32) -> Result<u32, Cause> {
         self.bits.fill();
@@ -115,7 +115,7 @@ impl<'a> Xor2Iter<'a> {
         let width = match self.take_ones(5)? {
             0 => {
                 self.pass_step();
-                // The sample before may be a stale marker, which is no base for "the same value".
+                // The previous sample may be a stale marker, which is no base for "the same value".
                 self.value_bits = self.base_bits;
                 return Ok(());
             }
@@ -177,7 +177,7 @@ impl<'a> Xor2Iter<'a> {
 
     fn set_value(&mut self, value_bits: u64) {
         self.value_bits = value_bits;
-        // A stale marker as the first value is no base: the first difference is to zero then.
+        // If the first value is a stale marker, the next difference is to 0.
         if !is_stale_nan(f64::from_bits(value_bits)) {
             self.base_bits = value_bits;
         }
@@ -203,7 +203,7 @@ impl Iterator for Xor2Iter<'_> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // The count is the chunk's own claim, so the lower bound holds for one item only.
+        // The count may be false, and an error is one item, so the lower bound is at most 1.
         let left = usize::from(self.count - self.next);
         (left.min(1), Some(left))
     }

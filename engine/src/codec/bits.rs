@@ -7,7 +7,7 @@
 //! └─────────────────┴─────────────────┘
 //! ```
 //!
-//! Both sides move up to 64 bits at a time and loop over bytes only at the end of a stream.
+//! Reader and writer move up to 64 bits at a time and loop over bytes only at a stream's end.
 
 /// Reads bits from a byte slice through a window of 64 bits.
 #[derive(Clone, Debug)]
@@ -21,8 +21,8 @@ pub struct BitReader<'a> {
 }
 
 /// Writes bits into a borrowed buffer, so that the owner decides what is kept between uses: a
-/// million head series each hold a half-filled chunk. At least [`SPARE_BYTES`](Self::SPARE_BYTES)
-/// must follow the position of every [`put`](Self::put), so that one store suffices for any bits.
+/// million series each have an unfinished chunk. At least [`SPARE_BYTES`](Self::SPARE_BYTES) must
+/// follow the position of every [`put`](Self::put), so that one store suffices for any bits.
 #[derive(Debug)]
 pub struct BitWriter<'a> {
     bytes: &'a mut [u8],
@@ -40,7 +40,7 @@ impl<'a> BitReader<'a> {
     pub fn fill(&mut self) {
         match self.rest.first_chunk::<8>() {
             Some(word) => {
-                // `rest` moves by whole bytes that fit; bits that are loaded again are the same.
+                // `rest` moves by whole bytes; bits of a byte loaded in part are loaded again.
                 self.window |= u64::from_be_bytes(*word) >> self.valid;
                 self.rest = &self.rest[(63 - self.valid as usize) >> 3..];
                 self.valid |= 56;
@@ -100,13 +100,13 @@ impl<'a> BitReader<'a> {
         Some(value)
     }
 
-    /// Reads more bits than the window is sure to hold, unless the stream ends before.
+    /// Reads more bits than `fill` guarantees; `None` if the stream ends before.
     #[cold]
     fn take_in_two(&mut self, bits: u32) -> Option<u64> {
         if bits as usize > self.left() {
             return None;
         }
-        // The window was filled to at least 56 bits, so `bits` is larger and cannot underflow.
+        // The window was filled to at least 56 bits, so `bits` is larger and 32 less is positive.
         let low_bits = bits - 32;
         let high = self.take(32)?;
         Some(high << low_bits | self.take(low_bits)?)
@@ -114,10 +114,10 @@ impl<'a> BitReader<'a> {
 }
 
 impl<'a> BitWriter<'a> {
-    /// Bytes that a put may touch, from that of the position on: 64 bits may end in the ninth.
+    /// Bytes that a put may write from its position on: 64 bits may end in the ninth byte.
     pub const SPARE_BYTES: usize = 9;
 
-    /// Continues at a bit of `bytes`; that bit and those after it in its byte must be zero.
+    /// Continues at a bit position of `bytes`; the byte must be zero from that bit on.
     #[inline]
     pub fn resume(bytes: &'a mut [u8], position_bits: u32) -> BitWriter<'a> {
         BitWriter { bytes, position_bits }
@@ -129,8 +129,8 @@ impl<'a> BitWriter<'a> {
         self.position_bits
     }
 
-    /// Writes the low `bits` bits (1 to 64) of `value`, whose others are 0, and zeros to a whole
-    /// byte.
+    /// Writes the low `bits` bits (1 to 64) of `value`, whose other bits must be 0; fills the last
+    /// byte with zeros.
     ///
     /// # Panics
     ///
@@ -143,11 +143,11 @@ impl<'a> BitWriter<'a> {
         let place = &mut self.bytes[at..at + Self::SPARE_BYTES];
         let aligned = value << (64 - bits);
         if let Some(word) = place.first_chunk_mut::<8>() {
-            // Loading one byte is quick right after a store around it; loading eight is not.
+            // Right after an overlapping store, loading one byte is fast, loading eight is not.
             *word = (u64::from(word[0]) << 56 | aligned >> shift).to_be_bytes();
         }
         if let Some(ninth) = place.last_mut() {
-            // Shifted in two steps: by eight at once, a byte would not move out of a byte.
+            // Two shifts, since a single shift of a byte by eight would overflow.
             *ninth = ((aligned as u8) << (7 - shift)) << 1;
         }
         self.position_bits += bits;

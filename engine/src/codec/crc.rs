@@ -1,7 +1,7 @@
 //! CRC-32C (Castagnoli), the checksum of every upstream format.
 //!
-//! WebAssembly has no instruction for it: there, sixteen bytes at a time are looked up in sixteen
-//! tables. The look-ups are independent, so a step takes little longer than one of eight bytes.
+//! WebAssembly has no instruction for CRC-32C: there, sixteen bytes at a time are looked up in
+//! sixteen tables. The look-ups are independent, so sixteen bytes take little longer than eight.
 
 /// The polynomial, lowest bit first.
 #[cfg(any(target_arch = "wasm32", test))]
@@ -19,7 +19,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 /// Extends `crc`, the checksum of earlier bytes, by more bytes.
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     match () {
-        // A fuzzer guesses no checksum; without the check it reaches the code behind it.
+        // A fuzzer cannot guess checksums; with a constant it reaches the code after the check.
         () if cfg!(fuzzing) => 0,
         #[cfg(target_arch = "wasm32")]
         () => append_by_tables(crc, bytes),
@@ -68,7 +68,7 @@ const fn tables() -> [[u32; 256]; 16] {
         let mut byte = 0;
         while byte < 256 {
             let before = tables[table - 1][byte];
-            // One table further, the byte's effect is moved on by one zero byte.
+            // Each further table has the effect of a byte before one more zero byte.
             tables[table][byte] = before >> 8 ^ tables[0][(before & 0xff) as usize];
             byte += 1;
         }

@@ -9,7 +9,7 @@ use super::series::{NO_ROW, Slot};
 use crate::model::{Sample, Value};
 use rustc_hash::FxHashMap;
 
-/// Largest number of refusals that are described in words.
+/// Largest number of refusals that are described as text.
 pub const REFUSALS_DESCRIBED_MAX: usize = 10;
 
 /// Longest description of one refusal, in bytes.
@@ -32,13 +32,13 @@ pub enum RefusalReason {
     InvalidSymbolRef,
     /// The series has neither samples nor histograms.
     NoSamples,
-    /// The series is new, and the head holds as many as it may.
+    /// The series is new, and the head has reached its limit of series.
     SeriesLimit,
     /// The series is new, and memory is short.
     MemoryLimit,
     /// A histogram whose parts contradict each other.
     InvalidHistogram,
-    /// An exemplar with more labels than one may have.
+    /// The labels of the exemplar or of its series are too long.
     InvalidExemplar,
     /// Exemplars are disabled in this head.
     ExemplarsOff,
@@ -56,7 +56,7 @@ impl RefusalReason {
 pub struct Refusal {
     /// The rule that refused the row.
     pub reason: RefusalReason,
-    /// The series and the reason of the refusal.
+    /// Text that names the series and explains the refusal.
     pub detail: String,
     /// Time of the row, or 0 for a whole series.
     pub timestamp_ms: i64,
@@ -71,7 +71,7 @@ pub struct WriteOutcome {
     pub histograms_written: u64,
     /// Exemplars that were stored, duplicates included.
     pub exemplars_written: u64,
-    /// Of samples and histograms, those that were stored already.
+    /// Samples and histograms that were stored already; they also count as written.
     pub samples_duplicate: u64,
     /// Rows (or whole series) refused.
     pub refused: u64,
@@ -80,7 +80,7 @@ pub struct WriteOutcome {
 }
 
 impl WriteOutcome {
-    /// Counts a refusal and describes it if it is among the first few, or the first that may clear.
+    /// Counts a refusal; describes it if it is among the first few or the first that may clear.
     pub(super) fn refuse(
         &mut self,
         reason: RefusalReason,
@@ -90,19 +90,19 @@ impl WriteOutcome {
     ) {
         self.refused += rows;
         if self.refusals.len() >= REFUSALS_DESCRIBED_MAX {
-            // It tells the sender to retry, so it must be among those described.
+            // A refusal that may clear tells the sender to retry, so one such must be described.
             if !reason.may_clear() || self.refusals.iter().any(|other| other.reason.may_clear()) {
                 return;
             }
             self.refusals.pop();
         }
-        // Made only now, as the details of most refusals are never shown.
+        // The text is made only now, as most refusals are counted without one.
         let mut detail = detail();
         detail.truncate(detail.floor_char_boundary(REFUSAL_DETAIL_BYTES_MAX));
         self.refusals.push(Refusal { reason, detail, timestamp_ms });
     }
 
-    /// Counts a stored row, or one that was stored already.
+    /// Counts a row as written: a new row, or a duplicate of a stored one.
     #[inline]
     pub(super) fn count_written(&mut self, value: &Value) {
         match value {
@@ -112,17 +112,17 @@ impl WriteOutcome {
     }
 }
 
-/// A row that passed the checks. Most are floats, so histograms are stored elsewhere.
+/// A row that passed the checks. Most rows are floats, so histograms are stored separately.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub slot: Slot,
     /// Number by which the log refers to the series.
     pub series_ref: u64,
-    /// Earlier row of the same series in this batch, or `NO_ROW`; out of order only at the end.
+    /// Previous row of the series in this batch, or `NO_ROW`; out of order only if it is the first.
     pub previous: u32,
-    /// Of a histogram only the time is valid.
+    /// Time and value; if the row is a histogram, only the time is valid.
     pub sample: Sample,
-    /// Place in [`Batch::histograms`], or [`IS_FLOAT`].
+    /// Index into [`Batch::histograms`], or [`IS_FLOAT`].
     pub histogram: u32,
     pub is_out_of_order: bool,
 }
@@ -130,22 +130,22 @@ pub(super) struct Row {
 /// Value of [`Row::histogram`] for a float.
 pub(super) const IS_FLOAT: u32 = u32::MAX;
 
-/// The running batch; its buffers are reused by the next one.
+/// The batch in progress; its buffers are reused by the next batch.
 #[derive(Default)]
 pub struct Batch {
     pub(super) rows: Vec<Row>,
     pub(super) histograms: Vec<Value>,
     pub(super) exemplars: Vec<(Slot, Exemplar)>,
     pub(super) created: Vec<Slot>,
-    /// Row numbers by series and time: of out-of-order rows, or of all once that is needed.
+    /// Row numbers by series and time, of all rows if `is_indexed`, else of out-of-order rows only.
     pub(super) by_time: FxHashMap<(Slot, i64), u32>,
     /// Whether `by_time` has all rows.
     pub(super) is_indexed: bool,
-    /// Bounds, both included, within which a float newer than its series is in order.
+    /// Oldest and newest time, both included, at which a float newer than its series is in order.
     pub(super) in_order_ms: (i64, i64),
     pub(super) outcome: WriteOutcome,
     pub(super) label_budget: LabelBudget,
-    /// Reason of the last refusal, until it is taken.
+    /// Reason of the last refusal since [`Batch::take_refused`] was last called.
     refused: Option<RefusalReason>,
 }
 
@@ -188,7 +188,7 @@ impl Batch {
                 (0.0, self.histograms.len() as u32 - 1)
             }
         };
-        // In-order rows are found by their series' list until the batch is indexed.
+        // Until the batch is indexed, in-order rows are found by following `Row::previous`.
         if is_out_of_order || self.is_indexed {
             self.by_time.insert((slot, timestamp_ms), self.rows.len() as u32);
         }
@@ -205,14 +205,14 @@ impl Batch {
 
     #[inline]
     pub(super) fn value(&self, row: &Row) -> Value {
-        // [`IS_FLOAT`] is beyond the last histogram, so the look-up tells the kinds apart.
+        // [`IS_FLOAT`] exceeds all histogram indices, so the look-up fails for floats only.
         match self.histograms.get(row.histogram as usize) {
             None => Value::Float(row.sample.value),
             Some(histogram) => histogram.clone(),
         }
     }
 
-    /// Counts a refusal; describes it if it is among the first few.
+    /// Counts a refusal; describes it if it is among the first few or the first that may clear.
     pub(crate) fn refuse(
         &mut self,
         reason: RefusalReason,
@@ -224,7 +224,7 @@ impl Batch {
         self.outcome.refuse(reason, timestamp_ms, rows, detail);
     }
 
-    /// Returns the reason of a refusal since the last call.
+    /// Returns the reason of the last refusal since the previous call, if any.
     pub fn take_refused(&mut self) -> Option<RefusalReason> {
         self.refused.take()
     }

@@ -1,8 +1,8 @@
-//! Metrics and labels that the head's series consist of, and so its memory.
+//! Cardinality statistics: the metrics and labels with the most series, values or bytes.
 //!
-//! A walk visits the index in slices, between which the head accepts writes. Hash tables cannot be
-//! walked in pieces while they grow, but symbols keep their numbers: names are visited by their
-//! numbers, and so are the values of a name that has too many for one slice.
+//! A walk visits the index in slices; the head accepts writes between two slices. A hash table that
+//! grows between slices cannot be iterated in parts, but a symbol keeps its number. So the walk
+//! visits label names by symbol number, and also the values of a name with too many for one slice.
 
 use super::postings::Postings;
 use super::symbols::{SymbolId, Symbols};
@@ -10,7 +10,7 @@ use crate::model::LABEL_NAME;
 use std::cmp::Ordering;
 use tidepool_model::sort;
 
-/// Numbers and values that one slice visits, about.
+/// Approximate number of symbol numbers and values that one slice visits.
 const SLICE_STEPS: usize = 8 * 1024;
 
 /// Approximate size of a list's item in bytes, besides its name.
@@ -25,14 +25,14 @@ pub enum CardinalityList {
     NamesBySeries,
     /// Label names and how many values they have.
     NamesByValues,
-    /// Label names and how many bytes their values take, each counted once.
+    /// Label names and the total bytes of their distinct values.
     NamesByValueBytes,
     /// Labels, as `name=value`, and how many series have them.
     PairsBySeries,
 }
 
-/// A walk over the index. It holds nothing in the head: if series are dropped, so that symbol
-/// numbers may mean other texts, the walk starts over.
+/// A walk over the index. The head may change meanwhile: if series are dropped, symbol numbers may
+/// be reused for other texts, so the walk starts over.
 pub struct CardinalityWalk {
     /// Number of the next symbol that may be a name.
     next_name: u32,
@@ -53,7 +53,7 @@ pub struct CardinalityWalk {
 struct PartlyWalked {
     name: SymbolId,
     met: Met,
-    /// Number of the next symbol that may be a value of it.
+    /// Number of the next symbol that may be a value of the name.
     next_value: u32,
 }
 
@@ -65,14 +65,14 @@ struct Met {
     value_bytes: u64,
 }
 
-/// The largest numbers; among equals the older symbol comes first.
+/// Items with the largest numbers; among equal numbers the lower symbol comes first.
 struct Top<N> {
-    /// Up to twice as many as wanted, so that they need not be kept in order.
+    /// Up to twice `items_max` items, so that they are sorted only now and then.
     items: Vec<(u64, N)>,
     items_max: usize,
-    /// Smaller numbers are not among the largest.
+    /// Items with a smaller number are not among the largest.
     least: u64,
-    /// Number of items returned, once they are in order.
+    /// Number of items already returned; `None` until the items are finally sorted.
     given: Option<usize>,
 }
 
@@ -82,7 +82,7 @@ impl<N: Ord + Copy> Top<N> {
     }
 
     fn add(&mut self, number: u64, of: N) {
-        // An equal number still enters, as its symbol may be older.
+        // An item with an equal number is still added, since its symbol may be lower.
         if number < self.least || self.items_max == 0 {
             return;
         }
@@ -93,10 +93,10 @@ impl<N: Ord + Copy> Top<N> {
         }
     }
 
-    /// Keeps as many as wanted, the smallest of them at the end.
+    /// Keeps the `items_max` largest items, the smallest of them at the end.
     fn keep_largest(&mut self) {
         if self.items.len() > self.items_max && self.items_max > 0 {
-            // A selection takes linear time, and the order is needed only once, in `next`.
+            // One sort for every `items_max` new items costs less than keeping the items in order.
             sort::sort_by(&mut self.items, larger_first);
             self.items.truncate(self.items_max);
         }
@@ -169,7 +169,7 @@ impl WalkedIndex<'_> {
 
     /// Does the next slice of a walk; returns the number of distinct labels once it is done.
     pub fn walk(&self, walk: &mut CardinalityWalk) -> Option<u64> {
-        // A reused number of a symbol would be counted as the old text.
+        // After a drop, a symbol number may mean another text, so the counts so far are void.
         if self.has_dropped_since(walk) {
             *walk = self.begin(walk.pairs_by_series.items_max);
         }
@@ -187,7 +187,7 @@ impl WalkedIndex<'_> {
         walk.series_removed != self.series_removed
     }
 
-    /// Visits the next symbol, and all values of a name that has few. Returns the steps done.
+    /// Visits the next symbol, and its values if it is a name with few. Returns the steps done.
     fn walk_next_name(&self, walk: &mut CardinalityWalk) -> usize {
         if walk.next_name >= self.symbols.end() {
             walk.is_done = true;
@@ -210,7 +210,7 @@ impl WalkedIndex<'_> {
     fn walk_on(&self, walk: &mut CardinalityWalk, partly: PartlyWalked, steps: usize) -> usize {
         let PartlyWalked { name, met, next_value } = partly;
         let end = self.symbols.end().min(next_value.saturating_add(steps as u32));
-        // Looked up one by one, since the table of values may have grown since the last slice.
+        // Values are looked up one by one, since their table may have grown after the last slice.
         let values = (next_value..end).map(SymbolId);
         let met = self.meet(walk, name, met, self.postings.series_with(name, values));
         if end >= self.symbols.end() {
@@ -240,8 +240,8 @@ impl WalkedIndex<'_> {
         met
     }
 
-    /// Returns the next items of a finished walk's list, about `bytes_max` bytes of them; `None` if
-    /// series were dropped since.
+    /// Returns the next items of a list of a finished walk, about `bytes_max` bytes; `None` if
+    /// series were dropped since the walk began.
     pub fn next_items(
         &self,
         walk: &mut CardinalityWalk,

@@ -1,8 +1,8 @@
-//! Checks a row: whether it is accepted, in order or out of order, by its series, its batch and the
-//! out-of-order rule (`window/out_of_order_rule`, which lists the steps).
+//! Checks whether a row is accepted, in order or out of order. This depends on the series, on the
+//! batch and on the out-of-order rule (`window/out_of_order_rule`, which lists the steps).
 //!
-//! A stale marker that comes as a float becomes a histogram if the series holds histograms, as
-//! upstream does: senders do not know the kind of a series.
+//! A float stale marker becomes a histogram if the series holds histograms, as in Prometheus:
+//! senders of stale markers do not know the kind of a series.
 
 use super::batch::{IS_FLOAT, Row};
 use super::series::{NO_ROW, Series};
@@ -11,7 +11,7 @@ use crate::chunk::{ChunkError, Encoding};
 use crate::model::histogram::is_stale_nan;
 use crate::model::{FloatHistogram, Histogram, Sample, Value};
 
-/// Rows of a series that are compared one by one before the batch is indexed by time.
+/// Rows of a series that are searched one by one; beyond this, the batch is indexed by time.
 const PENDING_WALK_MAX: usize = 64;
 
 impl Head {
@@ -56,7 +56,7 @@ impl Head {
         let series = self.table.at_mut(slot);
         let newest_ms = batch.newest_of(series);
         let is_newest = newest_ms.is_none_or(|newest_ms| time_ms > newest_ms);
-        // An older row may repeat a stored one, which counts as written whatever the clock says.
+        // An older row may repeat a stored one and then counts as written whatever the clock.
         if is_newest && time_ms > self.window.clock_limit_ms() {
             self.refuse(batch, slot, time_ms, RefusalReason::TooFarInFuture);
             return Ok(());
@@ -70,7 +70,7 @@ impl Head {
             batch.accept(slot, series, time_ms, value, false);
             return Ok(());
         }
-        // Not newer than its series, in the range of a block, or held as out-of-order.
+        // The row is not newer than its series, in the range of a block, or held out of order.
         match batch.value_at(slot, series, time_ms)? {
             Some(stored) if same(&stored, &value) => {
                 batch.outcome.count_written(&value);
@@ -111,7 +111,7 @@ impl Batch {
     ) {
         let row = self.rows.len() as u32;
         let pending_row = &mut series.pending_row;
-        // Out-of-order rows are found by their time; in this list they would only slow the others.
+        // Out-of-order rows are found through `by_time`; in this list they would slow searches.
         let previous = match is_out_of_order && *pending_row != NO_ROW {
             true => NO_ROW,
             false => std::mem::replace(pending_row, row),
@@ -128,7 +128,7 @@ impl Batch {
 
     /// Returns a stale marker of the kind of values that the series holds.
     fn stale_value(&self, series: &Series, float: f64) -> Value {
-        // Rows of the batch are newer than the stored chunk, so they decide first.
+        // Rows of the batch are newer than the stored chunk, so the latest of them decides.
         let pending = self.pending(series).find(|row| !row.is_out_of_order);
         let kind = match pending.map(|row| (row.histogram, self.value(row))) {
             Some((IS_FLOAT, _)) => None,
@@ -160,7 +160,7 @@ impl Batch {
 
     /// Returns the batch's row of a series at a time.
     fn pending_at(&mut self, slot: Slot, series: &Series, time_ms: i64) -> Option<u32> {
-        // Has the out-of-order rows, and after indexing all of them.
+        // `by_time` has the out-of-order rows, and all rows once the batch is indexed.
         if let Some(row) = self.by_time.get(&(slot, time_ms)) {
             return Some(*row);
         }
@@ -180,22 +180,22 @@ impl Batch {
         self.by_time.get(&(slot, time_ms)).copied()
     }
 
-    /// Returns the in-order rows of a series in the batch, latest first, and at the end an
-    /// out-of-order row, if that was the first.
+    /// Returns the in-order rows of a series in the batch, latest first. The last item is out of
+    /// order if the first row of the series in the batch was.
     fn pending(&self, series: &Series) -> impl Iterator<Item = &Row> {
         let latest = self.rows.get(series.pending_row as usize);
         std::iter::successors(latest, |row| self.rows.get(row.previous as usize))
     }
 }
 
-/// Returns whether an out-of-order sample of this time is held although all in-order ones are
-/// older: newer ones were deleted, or belong to a cut that was never done.
+/// Returns whether an out-of-order sample has this time although all in-order samples are older:
+/// newer samples were deleted, or a planned cut was never done.
 fn holds_out_of_order(series: &Series, time_ms: i64) -> Result<bool, ChunkError> {
     Ok(series.out_of_order_may_reach(time_ms) && series.value_at(time_ms)?.is_some())
 }
 
-/// Returns whether a row equals the stored value. Stale markers are equal: their kind depends on
-/// the series at the time when they came.
+/// Returns whether a row equals the stored value. All stale markers are equal: the kind of a marker
+/// depends on what the series held when the marker was written.
 fn same(stored: &Value, given: &Value) -> bool {
     stored.same_observations(given) || (stored.is_stale() && given.is_stale())
 }

@@ -11,7 +11,7 @@ pub struct HeadCounters {
     pub series_removed: u64,
     /// Number of new samples that were stored.
     pub samples_appended: u64,
-    /// Of those, the out-of-order samples.
+    /// New out-of-order samples that were stored; part of `samples_appended`.
     pub samples_out_of_order: u64,
     /// Samples that were stored already.
     pub samples_duplicate: u64,
@@ -34,7 +34,7 @@ pub struct HeadCounters {
 }
 
 impl HeadCounters {
-    /// Counts refused samples. Refusals of anything else are not counted.
+    /// Counts refused samples. Refusals of exemplars or of series without samples are not counted.
     pub(crate) fn count_refused(&mut self, reason: RefusalReason, samples: u64) {
         *match reason {
             RefusalReason::DuplicateSample => &mut self.samples_refused_duplicate,

@@ -1,34 +1,34 @@
 //! Cuts: when a block is due, and which one is being made.
 //!
-//! In-order samples are cut once they span more than one and a half blocks. Out-of-order samples of
-//! a range that is cut already get a block of their own, which overlaps the first: once no more of
-//! them can come for that range, or when the next in-order cut is due, so that cuts proceed from
-//! the oldest to the newest and truncating needs only a time.
+//! In-order samples are cut once they span more than one and a half blocks. Out-of-order samples
+//! whose range is already cut get a second block, which overlaps the first. This block is cut once
+//! no more samples can arrive for that range, or when the next in-order cut is due. So cuts proceed
+//! from the oldest range to the newest, and a truncation needs only a time.
 //!
 //! When memory is short, everything is cut, however recent, also while the log is read.
 //!
-//! If a clock ran ahead and samples came with its times, they stay in the head until their time has
-//! come. Samples with the right time are then out of order for series that have such samples, and
-//! are cut like other out-of-order samples.
+//! If samples arrived while a clock ran ahead, they stay in the head until the present reaches
+//! their times. In the same series, samples with correct times are out of order meanwhile, and are
+//! cut like other out-of-order samples.
 
 use super::series::{block_end, block_start};
 use super::window::Window;
 use crate::memory::MemoryBudget;
 use crate::model::TimeRange;
 
-/// Planned cuts, and the state that decides about the next.
+/// The planned cut, if any, and the state that decides when the next cut is due.
 pub struct Cuts {
     memory: MemoryBudget,
-    /// Number of planned cuts, which tells generations of out-of-order samples apart.
+    /// Number of cuts planned so far: the generation of out-of-order samples that arrive now.
     generation: u64,
     /// Whether everything is due to be cut.
     is_all_due: bool,
-    /// Memory in use after the last cut.
+    /// Memory in use after the last cut; 0 if more samples can be cut at once.
     left_bytes: u64,
     /// The cut that is planned and not truncated yet.
     planned: Option<PlannedCut>,
-    /// Longest span in milliseconds of a block that is cut while the log is read, if it may be
-    /// longer than a usual one.
+    /// Longest span in milliseconds of a block that is cut while the log is read, if that is longer
+    /// than a usual block.
     replay_span_ms: i64,
 }
 
@@ -36,11 +36,11 @@ pub struct Cuts {
 #[derive(Clone, Copy)]
 struct PlannedCut {
     range: TimeRange,
-    /// Out-of-order samples of this generation and later came after the plan.
+    /// Out-of-order samples of this generation and later arrived after the plan was made.
     generation: u64,
-    /// Value of [`Cuts::floor_ms`] while the plan stands: the floor before it.
+    /// Value of [`Cuts::floor_ms`] until the plan ends: the floor from before the plan.
     floor_ms: i64,
-    /// Whether the head then held newer samples that can be cut next.
+    /// Whether the head had newer samples that can be cut next, when the cut was planned.
     has_more: bool,
 }
 
@@ -61,7 +61,7 @@ impl Cuts {
         self.is_all_due = true;
     }
 
-    /// Allows blocks that are cut while the log is read to be as long as a merged one.
+    /// Sets the longest span of a block cut while the log is read, if longer than a usual block.
     pub fn set_replay_span_ms(&mut self, span_ms: i64) {
         self.replay_span_ms = span_ms;
     }
@@ -76,17 +76,17 @@ impl Cuts {
         let block = window.block_duration_ms();
         let held = window.held();
         let is_all_due = self.is_all_due || self.memory.cut_is_due(self.left_bytes);
-        // Samples ahead of the clock do not make usual ones due.
+        // Samples ahead of the clock do not count towards the span, so they cause no cut.
         let span_ms = span_ms(held.oldest_ms, held.newest_ms.min(window.clock_limit_ms()));
         let in_order_is_due =
             span_ms.is_some_and(|span_ms| is_all_due || span_ms > span_ms_max(window));
         let out_of_order_end_ms = block_end(held.oldest_out_of_order_ms, block);
-        // In-order samples ahead of the clock make no cut of this range due, so none is waited for.
+        // Samples ahead of the clock make no in-order cut due, so none of this range is waited for.
         let is_cut_already = out_of_order_end_ms <= window.min_valid_ms()
             || (window.is_ahead_of_clock() && out_of_order_end_ms <= held.oldest_ms);
         let newest_ms = window.newest_ms().min(window.clock_limit_ms());
         let over_ms = newest_ms.saturating_sub(window.out_of_order_window_ms());
-        // Once the window has passed, no more can be accepted for the range.
+        // Once the window has passed, no more samples can be accepted for the range.
         let is_over = is_cut_already && out_of_order_end_ms <= over_ms;
         let out_of_order_is_due =
             held.oldest_out_of_order_ms != i64::MAX && (is_all_due || is_over);
@@ -96,7 +96,7 @@ impl Cuts {
         let oldest_ms = held.oldest_ms.min(held.oldest_out_of_order_ms);
         let mut end_ms = block_end(oldest_ms, block);
         if is_all_due {
-            // The rest of the last block's time stays free for later in-order samples.
+            // The rest of the block's range stays open to later in-order samples.
             let newest_end_ms = window.newest_ms().min(window.now_ms()).saturating_add(1);
             end_ms = end_ms.min(newest_end_ms.max(oldest_ms.saturating_add(1)));
         }
@@ -104,12 +104,12 @@ impl Cuts {
         Some(self.plan(TimeRange { start_ms, end_ms: end_ms.saturating_sub(1) }, window))
     }
 
-    /// Plans a cut while the log is read, up to where no row as recent as `recent_ms` belongs. To
-    /// save a merge it may be as long as a block of the next level.
+    /// Plans a cut while the log is read, at most up to the block of `recent_ms`, the oldest time
+    /// of the rows read last. To save a merge, the cut may be as long as a block of the next level.
     pub fn plan_replayed(&mut self, window: &mut Window, recent_ms: i64) -> Option<TimeRange> {
         let block = window.block_duration_ms();
         let held = window.held();
-        // Rows up to half a block behind the newest still come in order.
+        // Rows of up to half a block before the newest sample may still follow in order.
         let quiet_until_ms = held.newest_ms.saturating_sub(block / 2).min(recent_ms);
         let next_level_end_ms = block_end(held.oldest_ms, self.replay_span_ms.max(block));
         let end_ms = block_start(quiet_until_ms, block).min(next_level_end_ms);
@@ -142,7 +142,7 @@ impl Cuts {
         let floor_ms = window.min_valid_ms();
         let has_more =
             range.end_ms >= floor_ms && window.newest_ms().min(window.now_ms()) > range.end_ms;
-        // Closed to in-order samples at once, so that the block holds all of them.
+        // The range is closed to in-order samples at once, so that the block holds all of them.
         window.leave_to_blocks(range.end_ms.saturating_add(1));
         self.generation += 1;
         let generation = self.generation;
@@ -150,30 +150,30 @@ impl Cuts {
         range
     }
 
-    /// Returns the time before which in-order samples are in committed blocks, or nowhere, once the
-    /// log is read. A planned cut has no block before it is truncated.
+    /// Returns a time before which all in-order samples are in committed blocks, once the log is
+    /// read. The range of a planned cut is excluded until it is truncated.
     pub fn floor_ms(&self, window: &Window) -> i64 {
         self.planned.map_or(window.min_valid_ms(), |planned| planned.floor_ms)
     }
 
-    /// Returns whether a time is the end of the planned cut.
+    /// Returns whether a time is the exclusive end of the planned cut.
     pub fn ends_before(&self, before_ms: i64) -> bool {
         self.planned.is_some_and(|cut| cut.range.end_ms.saturating_add(1) == before_ms)
     }
 
-    /// Returns the first generation of out-of-order samples that the planned cut does not hold.
+    /// Returns the first generation of out-of-order samples that is not part of the planned cut.
     pub fn planned_generation(&self) -> u64 {
         self.planned.map_or(0, |planned| planned.generation)
     }
 
-    /// Returns the generation of out-of-order samples that come now.
+    /// Returns the generation of out-of-order samples that arrive now.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Raises the floor of the plan: samples before it have a block now, whether or not the log can
-    /// drop them soon.
+    /// Raises the floor of the plan: a block now has the samples before this time, even if the log
+    /// is truncated only later.
     pub fn note_block_before(&mut self, before_ms: i64) {
         if let Some(planned) = &mut self.planned {
             planned.floor_ms = planned.floor_ms.max(before_ms);
@@ -182,20 +182,20 @@ impl Cuts {
 
     /// Notes the memory that is in use after a truncation.
     pub fn note_left_bytes(&mut self) {
-        // A cut ends with its block: samples after that may use nearly all memory.
+        // Newer samples may still use nearly all memory; 0 makes their cut due at once.
         self.left_bytes = match self.planned {
             Some(PlannedCut { has_more: true, .. }) => 0,
             _ => (self.memory.used_bytes)(),
         };
     }
 
-    /// Drops the plan of a cut that was truncated.
+    /// Drops the plan if its range ends before `before_ms`, so that it is truncated.
     pub fn end_plan(&mut self, before_ms: i64) {
         self.planned = self.planned.filter(|planned| planned.range.end_ms >= before_ms);
     }
 }
 
-/// Returns whether in-order samples span more than the head should hold, whatever the clock.
+/// Returns whether in-order samples, even ahead of the clock, span more than the head should hold.
 pub fn spans_too_much(window: &Window) -> bool {
     let held = window.held();
     span_ms(held.oldest_ms, held.newest_ms).is_some_and(|span_ms| span_ms > span_ms_max(window))
@@ -207,7 +207,7 @@ fn span_ms_max(window: &Window) -> u64 {
     block.saturating_add(block / 2)
 }
 
-/// Returns the span between two samples; `None` without any, when both times are swapped.
+/// Returns the span between two times; `None` for an empty head, whose times are swapped.
 fn span_ms(oldest_ms: i64, newest_ms: i64) -> Option<u64> {
     (oldest_ms <= newest_ms).then(|| newest_ms.abs_diff(oldest_ms))
 }

@@ -1,14 +1,14 @@
 //! Deletes samples of the head.
 //!
-//! A deletion removes what is stored at that moment: chunks are rewritten without it. Samples that
-//! are written later count, wherever they lie in time; a deleted sample can be sent again. Blocks
-//! behave likewise: their tombstones do not concern what the head holds.
+//! A deletion removes the samples that are stored at that moment: chunks are rewritten without
+//! them. Samples written later are kept, even in the deleted range, so a deleted sample can be sent
+//! again. Tombstones of blocks behave alike: they do not affect samples of the head.
 //!
-//! The log gets a record of tombstones before anything is removed. In the in-order log a tombstone
-//! deletes what precedes it, so that replay ends where the head was. The out-of-order log has no
-//! place for tombstones that others would respect; it is rewritten instead (`engine/log`).
-//! Upstream's own tombstones hide out-of-order samples whenever they come; so do those that it left
-//! in the log, for what was in its out-of-order log then.
+//! A record of tombstones is logged before anything is removed. In the in-order log a tombstone
+//! deletes the samples logged before it, so that a replay restores the same state. Prometheus
+//! ignores tombstones in the out-of-order log, so that log is rewritten instead (`engine/log`).
+//! Prometheus' own tombstones hide out-of-order samples whenever these arrive. Tombstones that
+//! Prometheus left in the log hide the samples of its out-of-order log.
 
 use super::series_table::SeriesTable;
 use super::slab::SlabIndex as _;
@@ -19,7 +19,7 @@ use crate::model::TimeRange;
 /// Number of series from which one slice deletes.
 const DELETED_PER_SLICE: usize = if cfg!(test) { 2 } else { 256 };
 
-/// Places of the table of series that one slice searches for the oldest and newest samples.
+/// Slots that one slice searches for the oldest and newest samples.
 const TIMES_PER_SLICE: u32 = 8 * 1024;
 
 /// A range to be deleted from a series.
@@ -31,8 +31,8 @@ pub struct DeletedSpan {
     pub range: TimeRange,
 }
 
-/// Search for the times of the oldest and newest samples after some were removed, a slice at a
-/// time. Samples that come meanwhile are counted.
+/// Search, a slice at a time, for the times of the oldest and newest samples after a deletion.
+/// Samples that arrive during the search are included.
 pub(super) struct TimesScan {
     next: u32,
     held: HeldTimes,
@@ -52,7 +52,7 @@ impl TimesScan {
 
     /// Does a slice; returns the times once all series were visited.
     pub(super) fn step(&mut self, table: &SeriesTable) -> Option<HeldTimes> {
-        // By number, since series may come and go between two slices.
+        // By slot number, since series may be added and dropped between two slices.
         let end = table.places().place_count();
         let to = end.min(self.next.saturating_add(TIMES_PER_SLICE));
         for place in self.next..to {
@@ -73,9 +73,9 @@ impl TimesScan {
     }
 }
 
-/// Returns what the deletion of a range removes from the next series of a cursor: for each that may
-/// have samples there, the range up to its newest sample. The range's start is kept, since the log
-/// may still hold older samples than the head.
+/// Returns the ranges that a deletion removes from the next series of a cursor. For each series
+/// that may have samples in `range`, the result ends with the newest sample at the latest. Its
+/// start is that of `range`, since the log may still have older samples than the head.
 pub(super) fn next_spans(
     table: &SeriesTable,
     cursor: &mut HeadCursor,

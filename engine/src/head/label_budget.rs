@@ -1,17 +1,17 @@
 //! The bytes of label text that one batch may use.
 //!
-//! A reference takes a byte or two in a request and may mean a text of megabytes; an exemplar costs
-//! its series' labels again. Checking, sorting, hashing and logging a text costs its length each
-//! time. So a batch has a budget, which is asked before a text is read: the usual length of a
-//! reference's text is free, and the rest is bounded for the batch as a whole.
+//! A symbol reference is a byte or two in a request but may refer to megabytes of text, and each
+//! exemplar repeats the labels of its series. Checking, sorting, hashing and logging a text costs
+//! its length each time. So a batch has a budget, which is checked before a text is read: some
+//! bytes per reference are free, and the bytes beyond are bounded for the batch as a whole.
 
-/// Bytes of text that each reference may mean without counting.
+/// Bytes of text per reference that do not use up the budget.
 const FREE_BYTES: usize = 64;
 
-/// References that an exemplar counts as, for the labels of its series.
+/// Number of references whose free bytes an exemplar gets, for the labels of its series.
 const REFS_PER_EXEMPLAR: usize = 8;
 
-/// Bytes beyond the free ones that one batch may use.
+/// Largest number of bytes that one batch may use beyond the free ones.
 pub(super) const EXCESS_BYTES_MAX: usize = 16 << 20;
 
 /// Remaining budget of a batch.
@@ -26,7 +26,7 @@ impl Default for LabelBudget {
 }
 
 impl LabelBudget {
-    /// Returns whether this many references may mean this many bytes. Refused bytes do not count.
+    /// Takes text of `bytes` for `refs` references; returns false, and takes none, if over budget.
     pub fn take(&mut self, refs: usize, bytes: usize) -> bool {
         let excess = bytes.saturating_sub(refs.saturating_mul(FREE_BYTES));
         let left = self.excess_left.checked_sub(excess);
@@ -34,7 +34,7 @@ impl LabelBudget {
         left.is_some()
     }
 
-    /// Returns whether an exemplar may come with a series of this many label bytes.
+    /// Takes the label bytes of an exemplar's series; returns false if they are over budget.
     pub fn take_exemplar(&mut self, series_bytes: usize) -> bool {
         self.take(REFS_PER_EXEMPLAR, series_bytes)
     }

@@ -4,7 +4,7 @@ use super::symbols::SymbolId;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// Names by ascending text, behind a single pointer, as every series holds one.
+/// Label names in ascending order of their text. A thin pointer, since every series has one.
 pub type NameList = Rc<Box<[SymbolId]>>;
 
 pub struct SeriesLabels {
@@ -34,9 +34,9 @@ impl NameLists {
         }
     }
 
-    /// Drops a list after its last series.
+    /// Releases the labels of a dropped series, and their list of names after its last series.
     pub fn release(&mut self, labels: SeriesLabels) {
-        // Two references are left: the one at hand and the one in the table.
+        // Two references are left: `labels.names` and the one in `lists`.
         if Rc::strong_count(&labels.names) == 2 {
             self.lists.remove(&labels.names);
         }

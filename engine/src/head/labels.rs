@@ -10,13 +10,13 @@ use crate::model::{MatcherSets, Verdict};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
-/// Largest number of names or values that are sorted for one read alone, within a slice.
+/// Largest number of names or values that one slice of work sorts for a single read.
 const NAMES_SORTED_MAX: usize = if cfg!(test) { 4 } else { 4096 };
 
-/// Cost of looking up a series' value, in elements of lists.
+/// Cost of looking up the value of a label in a series, as a number of list elements read.
 const LOOKUP_ELEMENTS: usize = 16;
 
-/// Bytes of a value whose test costs as much as that of any shorter one.
+/// A test of a shorter value costs as much as that of a value of this many bytes.
 const TEST_BYTES: usize = 16;
 
 /// Position in a list of label names or values, ascending by text. While the list exists, the head
@@ -41,7 +41,7 @@ impl HeadStrings {
 }
 
 impl HeadIndex<'_> {
-    /// Returns the label names of the series that one of the sets selects, ascending by text.
+    /// Returns the label names of the series that any of the sets selects, ascending by text.
     pub fn names_where(&self, sets: &MatcherSets) -> Result<Vec<SymbolId>, NotNow> {
         let mut names = FxHashSet::default();
         if sets.select_all() {
@@ -55,7 +55,7 @@ impl HeadIndex<'_> {
                 }
             }
         }
-        // A sort cannot be interrupted, so a bounded slice takes only a small one.
+        // A sort cannot be interrupted, so a bounded slice does only small sorts.
         if self.work.is_bounded() && names.len() > NAMES_SORTED_MAX {
             return Err(NotNow::TooMuch);
         }
@@ -78,7 +78,7 @@ impl HeadIndex<'_> {
     }
 }
 
-/// Returns the values of a name that selected series have, ascending by text.
+/// Returns the values that a label name has in the selected series, ascending by text.
 fn values_where(
     index: &HeadIndex<'_>,
     (name, id): (&str, SymbolId),
@@ -109,8 +109,7 @@ fn values_where(
         let is_selected = match sets.verdict(name, text) {
             Verdict::Selected => true,
             Verdict::Open => {
-                // Matchers of other labels decide: some series must have both the value and those
-                // labels.
+                // Matchers of other labels decide: the value is selected if one of `series` has it.
                 let slots = index.slots(name, *value);
                 index.work.read_elements(slots.len())?;
                 intersects(slots, &series)

@@ -1,13 +1,13 @@
 //! Decides whether the head may have one more series.
 //!
-//! A scrape reports itself with series of its own, such as `up`. These may exceed both limits by a
-//! little: a target whose other series are all refused still reports that it is up.
+//! A scrape adds series about itself, such as `up`. These report series may exceed both limits by a
+//! little, so that a target whose other series are all refused still reports that it is up.
 
 use super::HeadOptions;
 use super::series_table::LookupError;
 use crate::model::LABEL_NAME;
 
-/// Series by which a scrape reports itself.
+/// Names of the report series, which a scrape adds about itself.
 /// Source: <https://prometheus.io/docs/concepts/jobs_instances/>
 const REPORT_METRICS: [&str; 8] = [
     "up",
@@ -20,13 +20,13 @@ const REPORT_METRICS: [&str; 8] = [
     "scrape_body_size_bytes",
 ];
 
-/// Report series may exceed the limit by the limit divided by this.
+/// Divisor of the series limit: report series may exceed the limit by this part of it.
 const REPORT_PART: u64 = 8;
 /// Number of report series that may always exceed the limit.
 const REPORT_SERIES_MIN: u64 = 64;
 
 impl HeadOptions {
-    /// Checks a new series with these labels, given the number of others.
+    /// Checks whether a new series with these labels is allowed beside `series_count` others.
     pub(super) fn check_new_series(
         &self,
         series_count: usize,

@@ -14,10 +14,10 @@
 //! | replay | state while the log is read | `replay`, `waiting` |
 //! | metadata, exemplars, counters | as their names say | `metadata`, `exemplars`, `counters` |
 //!
-//! Where several parts change together, a method of [`Head`] borrows each of them: `write` finds
-//! series (`next_series`), checks rows (`check`) and applies them; `removal` cuts, deletes and
-//! truncates; `replay` restores rows from the log; `read` answers (`cursor`, `labels`,
-//! `cardinality`); `saved` encodes everything.
+//! A method of [`Head`] that changes several parts borrows each of them: `write` finds series
+//! (`next_series`), checks rows (`check`) and applies them; `removal` cuts, deletes and truncates;
+//! `replay` restores rows from the log; `read` answers reads (`cursor`, `labels`, `cardinality`);
+//! `saved` encodes everything.
 
 mod batch;
 mod cardinality;
@@ -85,7 +85,7 @@ pub struct Head {
     window: Window,
     cuts: Cuts,
     observers: Observers,
-    /// Present from the log's first series until the log is read to its end.
+    /// Present while the log is read, from its first series to its end.
     replay: Option<Box<Replay>>,
     /// Type, help and unit of metric families.
     pub metadata: MetadataTable,
@@ -93,7 +93,7 @@ pub struct Head {
     pub exemplars: Exemplars,
     /// Counts since the head was made.
     pub counters: HeadCounters,
-    /// Oldest sample stored since the last call that took it; the largest time without any.
+    /// Oldest time stored since [`Head::take_oldest_stored_ms`] was last called, or `i64::MAX`.
     oldest_stored_ms: Cell<i64>,
 }
 
@@ -135,29 +135,29 @@ impl Head {
         self.table.symbols().len()
     }
 
-    /// Returns the times of the oldest and newest in-order sample; without any, the range ends
-    /// before it starts.
+    /// Returns the times of the oldest in-order sample and of the newest sample. If the head is
+    /// empty, the range ends before it starts.
     pub fn range(&self) -> TimeRange {
         let held = self.window.held();
         TimeRange { start_ms: held.oldest_ms, end_ms: held.newest_ms }
     }
 
-    /// Returns the newest time that the head or a block holds; the smallest time without any.
+    /// Returns the newest time that the head or a block holds, or `i64::MIN` if there is no sample.
     pub fn newest_time_ms(&self) -> i64 {
         self.window.newest_ms()
     }
 
-    /// Returns the oldest time stored since the last call; the largest time without any.
+    /// Returns the oldest time stored since the last call, or `i64::MAX` if nothing was stored.
     pub fn take_oldest_stored_ms(&self) -> i64 {
         self.oldest_stored_ms.replace(i64::MAX)
     }
 
-    /// Returns whether neither the head nor a block holds anything.
+    /// Returns whether neither the head nor any block holds samples.
     pub fn is_empty(&self) -> bool {
         self.window.is_empty()
     }
 
-    /// Returns the clock at the last write; the largest time before the first write.
+    /// Returns the clock at the last write, or `i64::MAX` before the first write.
     pub fn now_ms(&self) -> i64 {
         self.window.now_ms()
     }
@@ -182,7 +182,7 @@ impl Head {
         self.table.at(slot).series_ref
     }
 
-    /// Returns the slot of a series that [`Head::remember_ref`] was given.
+    /// Returns the slot of a series for which [`Head::remember_ref`] was called.
     pub fn by_ref(&self, series_ref: u64) -> Option<Slot> {
         self.table.by_ref(series_ref)
     }
@@ -192,7 +192,7 @@ impl Head {
         self.table.remember_ref(slot);
     }
 
-    /// Ensures that no new series gets a number that records of a dropped series still have.
+    /// Keeps new series from getting a number that log records of a dropped series still use.
     pub fn retire_ref(&mut self, series_ref: u64) {
         self.table.retire_ref(series_ref);
     }
@@ -202,7 +202,7 @@ impl Head {
         self.table.find_sorted(&pairs).ok()
     }
 
-    /// Returns the number of the series with these labels; if none, a new number, retired at once.
+    /// Returns the number of the series with these labels, or a new number that no series will get.
     pub fn ref_by_labels(&mut self, labels: &Labels) -> u64 {
         match self.slot_of(labels) {
             Some(slot) => self.series_ref(slot),
@@ -231,7 +231,7 @@ impl Head {
         (self.options.memory.used_bytes)()
     }
 
-    /// Returns whether memory is so short that floats are logged without columns.
+    /// Returns whether memory is too short to log floats as column records.
     pub fn columns_go(&self) -> bool {
         self.options.memory.columns_go()
     }

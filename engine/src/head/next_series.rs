@@ -1,9 +1,9 @@
-//! Predicts the series of a request from the one before.
+//! Predicts the next series of a request from the series before it.
 //!
-//! Senders name their series in the same order again and again, though not in the same requests,
-//! and slots were assigned in that order. So the labels that come are compared with the series of
-//! the next slot: no hash is computed and no table is searched. A wrong guess costs a comparison
-//! and changes nothing.
+//! Senders repeat their series in the same order, though not split into the same requests, and
+//! slots were assigned in that order. So the labels of a series are first compared with the series
+//! in the slot after the last one: if they match, no hash is computed and no table is searched. A
+//! wrong guess costs only a comparison.
 
 use super::series::Slot;
 use super::series_table::{RequestSymbols, SeriesTable};
@@ -14,7 +14,7 @@ use crate::codec::bytes_equal;
 #[derive(Default)]
 pub struct NextSeriesPredictor<'r> {
     last: Option<Slot>,
-    /// By position in the label set, a label of this request with its symbols.
+    /// By position in a label set, the label of this request last compared there, with its symbols.
     known: Vec<KnownLabel<'r>>,
 }
 
@@ -47,7 +47,7 @@ impl<'r> NextSeriesPredictor<'r> {
         self.guess().filter(|guess| has_refs(table, *guess, request, refs))
     }
 
-    /// Sets the series that was found or made, after a guess or without one.
+    /// Notes the current series, from which the next one is guessed.
     #[inline]
     pub(super) fn set_last(&mut self, slot: Slot) {
         self.last = Some(slot);
@@ -75,7 +75,7 @@ impl<'r> NextSeriesPredictor<'r> {
                 && std::ptr::eq(known.pair.0, pair.0)
                 && std::ptr::eq(known.pair.1, pair.1)
             {
-                // A text has one symbol, so other numbers are other texts.
+                // A text has one symbol, so different numbers mean different texts.
                 if known.ids == ids {
                     continue;
                 }

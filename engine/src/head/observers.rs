@@ -1,6 +1,6 @@
 //! Observers of changes: open cursors, and the search for times after a deletion.
 //!
-//! Nearly always nothing observes samples; one flag states that.
+//! Usually nothing observes samples, which the flag `is_observed` tells without a search.
 
 use super::Slot;
 use super::cursor::{OpenCursor, OpenCursors, Watch, Watches};
@@ -9,21 +9,21 @@ use super::series::out_of_order_samples::Arrival;
 use std::rc::Rc;
 
 pub struct Observers {
-    /// Number of cursors ever opened, which tells epochs of out-of-order samples apart.
+    /// Number of cursors ever opened: the epoch of out-of-order samples that arrive now.
     epoch: u64,
     open_cursors: Rc<OpenCursors>,
-    /// Cursors that note the samples which come while they are prepared.
+    /// Cursors in preparation, which note the samples that arrive meanwhile.
     watches: Watches,
-    /// The search that follows a deletion.
+    /// Search for the oldest and newest times, which follows a deletion.
     times_scan: Option<Box<TimesScan>>,
     /// Whether a watch or the search must see each sample.
     is_observed: bool,
-    /// Differs after each deletion, and in each run.
+    /// Number that changes with each deletion and differs between runs.
     deletion_mark: u64,
 }
 
 impl Observers {
-    /// Has no observers yet; deletions are counted from a number that differs in each run.
+    /// Starts without observers; `deletion_mark` is a number that differs in each run.
     pub fn new(deletion_mark: u64) -> Observers {
         Observers {
             epoch: 0,
@@ -41,7 +41,7 @@ impl Observers {
         self.is_observed
     }
 
-    /// Notes a sample that is about to be stored in a series with this newest in-order one.
+    /// Notes a sample to be stored in a series whose newest in-order time is `newest_ms`.
     #[cold]
     pub fn note_sample(
         &mut self,
@@ -50,18 +50,18 @@ impl Observers {
         timestamp_ms: i64,
         is_out_of_order: bool,
     ) {
-        // Cursors tell out-of-order samples apart by their epochs instead.
+        // Cursors recognise out-of-order samples by their epochs instead.
         if !is_out_of_order {
             self.watches.note(slot, newest_ms);
         }
         if let Some(scan) = &mut self.times_scan {
             scan.add(timestamp_ms, is_out_of_order);
         }
-        // Cleared here, since a cursor that is dropped does not report it.
+        // Computed anew, since a dropped cursor does not report that its watch has ended.
         self.is_observed = self.times_scan.is_some() || !self.watches.is_empty();
     }
 
-    /// Returns the arrival of an out-of-order sample that comes now.
+    /// Returns the arrival of an out-of-order sample that is stored now.
     pub fn arrival(&self, generation: u64) -> Arrival<'_> {
         Arrival { generation, epoch: self.epoch, cursors: &self.open_cursors }
     }
@@ -70,22 +70,22 @@ impl Observers {
         self.open_cursors.count()
     }
 
-    /// Whether open cursors take more than their part of a head's memory; 0 is no limit.
+    /// Returns whether open cursors use more than their share of the memory limit; 0 is no limit.
     pub fn take_too_much(&self, memory_bytes_max: u64) -> bool {
         self.open_cursors.take_too_much(memory_bytes_max)
     }
 
-    /// Counts as an open cursor of this size until the value is dropped.
+    /// Registers an open cursor of this size until the returned value is dropped.
     pub fn open(&self, bytes: u64) -> OpenCursor {
         OpenCursor::new(&self.open_cursors, bytes, None)
     }
 
-    /// Counts as an open cursor that sees samples from before this epoch, until dropped.
+    /// Registers an open cursor that sees samples from before `epoch`, until the value is dropped.
     pub fn open_at(&self, bytes: u64, epoch: u64) -> OpenCursor {
         OpenCursor::new(&self.open_cursors, bytes, Some(epoch))
     }
 
-    /// Begins the epoch of a cursor.
+    /// Begins and returns a new epoch, for a cursor that is being opened.
     pub fn next_epoch(&mut self) -> u64 {
         self.epoch += 1;
         self.epoch

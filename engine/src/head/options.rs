@@ -10,13 +10,13 @@ pub struct HeadOptions {
     pub block_duration_ms: i64,
     /// Milliseconds that a sample may be ahead of the clock.
     pub future_limit_ms: i64,
-    /// Milliseconds that an out-of-order sample may be behind the newest one; 0 accepts none.
+    /// Milliseconds by which an out-of-order sample may be older than the newest; 0 accepts none.
     pub out_of_order_window_ms: i64,
     /// Largest number of series held at a time; 0 means no limit.
     pub series_max: u64,
     /// Largest number of exemplars kept, the newest ones; 0 keeps none.
     pub exemplars_max: u64,
-    /// Memory limit, and the memory in use.
+    /// Memory limit, with a function that returns the memory in use.
     pub memory: MemoryBudget,
     /// Limits for the label sets of new series.
     pub label_limits: LabelLimits,
@@ -25,9 +25,9 @@ pub struct HeadOptions {
 }
 
 impl HeadOptions {
-    /// Options with Prometheus' block of two hours and limit of ten minutes ahead of the clock, two
-    /// hours for out-of-order samples, no exemplars and no limits. The seed is any number that
-    /// senders cannot guess.
+    /// Returns blocks of two hours and a limit of ten minutes ahead of the clock, as in Prometheus,
+    /// an out-of-order window of two hours, no exemplars and no other limits. The seed is any
+    /// number that senders cannot guess.
     pub fn new(hash_seed: u64) -> HeadOptions {
         HeadOptions {
             block_duration_ms: 2 * 60 * 60 * 1000,

@@ -1,9 +1,9 @@
 //! The inverted index: for every label name and value, the slots of the series that have it.
 //!
-//! Slots are reused, so that a new series may belong into the middle of long lists. It is appended
-//! to them, and the next read sorts them: a node with churn sees far more new series than reads.
-//! Series by their labels and values by their text are kept in order from the first read on that
-//! needs it.
+//! Slots are reused, so a new series may belong in the middle of long lists. Its slot is appended
+//! to each list, and the next read sorts the lists: with churn, new series are far more frequent
+//! than reads. Two orders, of series by their labels and of values by their text, are maintained
+//! from the first read on that needs them.
 
 use super::label_names::SeriesLabels;
 use super::series::{Series, Slot};
@@ -24,31 +24,31 @@ use tidepool_model::sort;
 pub struct Postings {
     by_name: FxHashMap<SymbolId, Values>,
     all: Vec<Slot>,
-    /// Labels whose lists do not ascend; the flag is that of the list of all.
+    /// Labels whose lists do not ascend; `all_is_unsorted` is the same for the list `all`.
     unsorted: FxHashSet<(SymbolId, SymbolId)>,
     all_is_unsorted: bool,
-    /// Series by their labels, from the first read of many.
+    /// All series in the order of their labels, from the first large selection on.
     by_labels: RefCell<Option<Sorted<Slot>>>,
 }
 
-/// Series are sorted by labels for a single read if they are fewer than this, and fewer than this
-/// part of all. Larger selections use the order of all.
+/// A selection is sorted on its own if it has at most `SORTED_ALONE_MAX` series, and less than one
+/// in `SORTED_ALONE_PART` of all; a larger one is filtered from the order of all series.
 const SORTED_ALONE_MAX: usize = if cfg!(test) { 8 } else { 2048 };
 const SORTED_ALONE_PART: usize = 16;
 
 #[derive(Default)]
 struct Values {
     slots: FxHashMap<SymbolId, Vec<Slot>>,
-    /// Values by their text, from the first read that needs it until a value is dropped.
+    /// Values in the order of their text, from the first read that needs it until one is dropped.
     order: RefCell<Option<Sorted<SymbolId>>>,
 }
 
-/// The inverted index, with the tables that its numbers refer to.
+/// The inverted index, with the tables that its symbols and slots refer to.
 pub struct HeadIndex<'h> {
     pub postings: &'h Postings,
     pub symbols: &'h Symbols,
     pub series: &'h Slab<Slot, Series>,
-    /// Remaining work of the question.
+    /// Work that the current call may still do.
     pub work: &'h WorkLeft,
 }
 
@@ -62,7 +62,7 @@ impl Postings {
         for (name, value) in labels.iter() {
             let Values { slots, order } = self.by_name.entry(name).or_default();
             let slots = slots.entry(value).or_default();
-            // The first series of a value makes the value new to the order as well.
+            // A value enters the order with its first series.
             if slots.is_empty()
                 && let Some(order) = order.get_mut()
             {
@@ -74,7 +74,7 @@ impl Postings {
         }
     }
 
-    /// Builds the index from ascending lists by label and of all. `None` if a label has two lists.
+    /// Builds the index from ascending lists by label and of all; `None` if a label occurs twice.
     pub fn from_lists(
         lists: impl Iterator<Item = ((SymbolId, SymbolId), Vec<Slot>)>,
         all: Vec<Slot>,
@@ -97,8 +97,8 @@ impl Postings {
         })
     }
 
-    /// Sorts the lists that do not ascend; to be called before reading. Sorted lists stay so if
-    /// another call has to continue.
+    /// Sorts the lists that do not ascend; must precede every read. After [`NotNow::Again`] the
+    /// next call continues with the remaining lists.
     pub fn sort(&mut self, work: &WorkLeft) -> Result<(), NotNow> {
         // The stable sort finds runs that are sorted already.
         if std::mem::take(&mut self.all_is_unsorted) {
@@ -106,7 +106,7 @@ impl Postings {
             work.read_elements(self.all.len()).map_err(|_| NotNow::Again)?;
         }
         while let Some((name, value)) = self.unsorted.iter().next().copied() {
-            // Removed first: the list is sorted even if the slice ends with it.
+            // The label is removed first, since its list is sorted even if the slice ends here.
             self.unsorted.remove(&(name, value));
             let values = self.by_name.get_mut(&name);
             if let Some(slots) = values.and_then(|values| values.slots.get_mut(&value)) {
@@ -117,7 +117,7 @@ impl Postings {
         Ok(())
     }
 
-    /// Removes series that are still in their table, visiting each list once however many they are.
+    /// Removes series, which must still be in the series table. Visits each list at most once.
     pub fn remove(&mut self, removed: &[Slot], series: &Slab<Slot, Series>) {
         let gone = SlotSet::of(removed);
         let count_before = self.all.len();
@@ -163,7 +163,7 @@ impl Postings {
         values.flat_map(|values| values.slots.iter().map(|(value, slots)| (*value, slots.len())))
     }
 
-    /// Returns the number of series for each of some values of a label name.
+    /// Returns the number of series of each given value of a label name, unless it has none.
     pub fn series_with(
         &self,
         name: SymbolId,
@@ -173,7 +173,7 @@ impl Postings {
         values.filter_map(move |value| Some((value, held?.slots.get(&value)?.len())))
     }
 
-    /// Drops orders that only make the next question faster.
+    /// Drops the orders of series and values, which only make reads faster.
     pub fn drop_caches(&mut self) {
         for values in self.by_name.values_mut() {
             values.order.take();
@@ -214,7 +214,7 @@ impl Values {
         slots.retain(|slot| !gone.contains(*slot));
         if slots.is_empty() {
             self.slots.remove(&value);
-            // The symbol's number may soon mean another text.
+            // The number of the dropped symbol may be reused for another text.
             self.order.take();
         }
     }
@@ -269,21 +269,21 @@ impl<'h> HeadIndex<'h> {
 
     /// Sorts series in the order of their labels.
     pub fn sort_by_labels(&self, slots: &mut Vec<Slot>) -> Result<(), NotNow> {
-        // A bounded slice must not sort many; for a large part of all, a filter is cheaper.
+        // A bounded slice must not sort many series. For a large part of all, a filter is cheaper.
         let is_few = !self.work.is_bounded() || slots.len() <= SORTED_ALONE_MAX;
         if is_few && slots.len() * SORTED_ALONE_PART < self.postings.all.len() {
             sort::sort_by(slots, |a, b| self.compare_labels(*a, *b));
             return Ok(());
         }
         let all = self.by_labels()?;
-        // The order of all is kept, so a filter replaces a sort.
+        // `all` is in label order, so filtering it yields the selection in label order.
         let wanted = SlotSet::of(slots);
         slots.clear();
         slots.extend(all.iter().filter(|slot| wanted.contains(**slot)));
         Ok(())
     }
 
-    /// Compares series as their labels compare. Only symbols that differ are read.
+    /// Compares series by their labels. Reads texts only where symbols differ.
     fn compare_labels(&self, a: Slot, b: Slot) -> Ordering {
         let text = |id| self.symbols.text(id);
         let (mut a, mut b) = (self.labels(a), self.labels(b));
@@ -313,8 +313,8 @@ impl<'h> HeadIndex<'h> {
         sort_by_text(ids, self.symbols);
     }
 
-    /// Returns the sorted values that are not below the first bound, nor above the second unless
-    /// they begin with it.
+    /// Returns the sorted values from the first bound to the last, both included, and the values
+    /// that begin with the last.
     pub fn between<'v>(
         &self,
         sorted: &'v [SymbolId],
@@ -329,7 +329,7 @@ impl<'h> HeadIndex<'h> {
         rest.get(..rest.partition_point(is_inside)).unwrap_or_default()
     }
 
-    /// Returns a series' value of a name.
+    /// Returns the value of a label name in a series.
     pub fn value_of(&self, slot: Slot, name: SymbolId) -> Option<SymbolId> {
         self.labels(slot).find(|(other, _)| *other == name).map(|(_, value)| value)
     }
@@ -340,7 +340,7 @@ impl<'h> LabelIndex for HeadIndex<'h> {
     type List = &'h [Slot];
     type Error = NotNow;
 
-    /// Searching for a series in a list costs less than comparing its labels.
+    /// Unlimited, since searching a list for a series costs less than comparing its labels.
     const REFS_PER_SERIES: usize = usize::MAX;
     const REFS_PER_TEST: usize = 64;
 
@@ -370,7 +370,7 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         mut visit: impl FnMut(&str, &'h [Slot]) -> Result<ControlFlow<()>, NotNow>,
     ) -> Result<(), NotNow> {
         let Some(values) = self.values(name) else { return Ok(()) };
-        // Every value is visited, so the order, which would have to be made first, is of no use.
+        // All values are visited, so sorting them first would be of no use.
         if prefix.is_empty() {
             for (value, slots) in &values.slots {
                 let text = self.symbols.text(*value);

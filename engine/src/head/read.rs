@@ -1,7 +1,7 @@
 //! Reads of the head: series, label names and values, cardinality, metadata.
 //!
-//! The work is done by `cursor`, `labels`, `cardinality` and `metadata`; here they get the parts of
-//! the head that they read.
+//! The work is done by `cursor`, `labels`, `cardinality` and `metadata`; this file passes the parts
+//! of the head to them.
 
 use super::cardinality::WalkedIndex;
 use super::metadata::Families;
@@ -16,8 +16,8 @@ use crate::model::{MatcherSets, TimeRange, Value};
 use std::rc::Rc;
 
 impl Head {
-    /// Selects series by one of several sets of matchers and adds external labels. The cursor skips
-    /// series without samples in the range.
+    /// Selects the series that any of the sets of matchers selects, and adds external labels. The
+    /// returned cursor skips series without samples in the range.
     pub fn select(
         &mut self,
         sets: &MatcherSets,
@@ -37,14 +37,14 @@ impl Head {
                 index.sort_by_labels(&mut slots)?;
             }
         }
-        // Samples newer than the cursor's epoch are not part of the answer.
+        // Samples that arrive after the cursor is opened are not part of the answer.
         let newest_ms = self.window.newest_ms();
         let range = TimeRange { end_ms: range.end_ms.min(newest_ms), ..range };
         let Head { table, observers, .. } = self;
         Ok(HeadCursor::open(slots, range, external, newest_ms, table, observers))
     }
 
-    /// Returns the index, for one question that may cost this work.
+    /// Returns the index, for one read that may do the given work.
     fn index<'h>(&'h self, work: &'h WorkLeft) -> HeadIndex<'h> {
         let Head { postings, table, .. } = self;
         HeadIndex { postings, symbols: table.symbols(), series: table.places(), work }
@@ -65,8 +65,8 @@ impl Head {
         cursor.next(&self.table)
     }
 
-    /// Returns the labels of the next series without the external ones: of series with chunks that
-    /// overlap the range, or of all.
+    /// Returns the labels of the next series, without external labels. If `only_in_range`, series
+    /// without chunks that overlap the range are skipped.
     pub fn next_labels(&self, cursor: &mut HeadCursor, only_in_range: bool) -> Slice<Labels> {
         cursor.next_labels(&self.table, only_in_range)
     }
@@ -127,8 +127,8 @@ impl Head {
         self.walked().walk(walk)
     }
 
-    /// Returns the next items of a finished walk's list, about `bytes_max` bytes of them; `None` if
-    /// series were dropped since.
+    /// Returns the next items of a list of a finished walk, about `bytes_max` bytes; `None` if
+    /// series were dropped since the walk began.
     pub fn next_of_cardinality(
         &self,
         walk: &mut CardinalityWalk,
@@ -146,20 +146,20 @@ impl Head {
         }
     }
 
-    /// Returns metadata that came since the log last took it, each with a series of its family.
+    /// Returns the metadata that is not logged yet, each with a series of its family.
     pub fn unlogged_metadata(&self) -> Vec<(Slot, &str, &Metadata)> {
         self.metadata.unlogged(self.families())
     }
 
-    /// Notes that the log has [`Head::unlogged_metadata`]. It has no families without a series;
-    /// these are offered again when their senders repeat themselves.
+    /// Notes that the result of [`Head::unlogged_metadata`] is logged, except for families without
+    /// a series; these are returned again after a sender has repeated their metadata.
     pub fn metadata_is_logged(&mut self) {
         let Head { metadata, postings, table, .. } = self;
         metadata.note_logged(Families { postings, symbols: table.symbols() });
     }
 
-    /// Returns the metadata of all families that have a series, for a checkpoint of the log. The
-    /// log loses that of the others.
+    /// Returns the metadata of all families that have a series, for a checkpoint of the log.
+    /// Metadata of other families is lost from the log.
     pub fn metadata_of_living(&self) -> Vec<(Slot, &str, &Metadata)> {
         self.metadata.checkpoint(self.families())
     }

@@ -1,13 +1,13 @@
 //! Restores rows from the log.
 //!
-//! Floats wait until a few of their series are there and are then appended together: a series and
-//! its chunk are fetched from memory once for all of them. Other rows of a series are applied after
-//! its waiting floats.
+//! Floats wait until several of the same series have been read and are then appended together, so
+//! that the series and its chunk are fetched from memory once for all of them. Other rows of a
+//! series are applied after its waiting floats.
 //!
-//! A log may hold far more than a head should. Then blocks are cut while it is read, but only up to
-//! where no recent row belongs, and rows *behind* a cut are kept as out-of-order samples are.
-//! Series without samples are kept, too: rows that follow refer to them by number. The cut's blocks
-//! count only once the log was read to its end: the caller commits them then.
+//! A log may have far more samples than a head should hold. Then blocks are cut while the log is
+//! read, up to the times of recently read rows. Rows *behind* a cut, that is, read after the cut
+//! but older than its end, are kept as out-of-order samples. Series without samples are kept, since
+//! later rows refer to them by number. The caller commits the blocks at the end of the log.
 
 use super::deletion::TimesScan;
 use super::metadata::Metadata;
@@ -17,8 +17,8 @@ use super::{Batch, Exemplar, Head, LookupError, Slot};
 use crate::chunk::ChunkError;
 use crate::model::{LABEL_NAME, Labels, RefTable, Sample, TimeRange, Value};
 
-/// Rows of the log that count as recent: this many parts, each of this many rows for each series on
-/// average.
+/// Rows of the log are recent if they are in the last `RECENT_PARTS` parts of what was read. A part
+/// has `PART_ROWS_PER_SERIES` rows for each series on average.
 const RECENT_PARTS: usize = 16;
 const PART_ROWS_PER_SERIES: usize = 4;
 
@@ -27,21 +27,21 @@ const PART_ROWS_PER_SERIES: usize = 4;
 pub(super) struct Replay {
     /// Slots by the number of their series in the log.
     refs: RefTable,
-    /// Earlier numbers of series that have another one now, with their slots.
+    /// Numbers that series had earlier in the log, with the slots of these series.
     earlier_refs: Vec<(u64, Slot)>,
     waiting: WaitingFloats,
-    /// Times of the oldest rows of the last parts, and of the one being read.
+    /// Oldest time of each recent part, as a ring; the last part is still being read.
     recent: [Option<i64>; RECENT_PARTS],
     part: usize,
     part_rows: usize,
     series: usize,
-    /// Number of samples that were new.
+    /// Number of samples in the log that no block or earlier row had.
     samples: u64,
-    /// Whether any sample came behind a cut.
+    /// Whether a sample was read that is older than the end of an earlier cut.
     has_behind: bool,
 }
 
-/// Takes the floats of a record; if dropped without [`FloatReplay::end`], waiting floats are lost.
+/// Restores the floats of a record; without [`FloatReplay::end`], waiting floats are lost.
 pub struct FloatReplay<'h> {
     head: &'h mut Head,
     replay: Box<Replay>,
@@ -56,7 +56,7 @@ fn is_time(timestamp_ms: i64) -> bool {
 }
 
 impl FloatReplay<'_> {
-    /// Takes a row; skips the row if its series is unknown.
+    /// Restores a row, or skips the row if its series is unknown.
     #[inline(always)]
     pub fn take(&mut self, series_ref: u64, sample: Sample) {
         let Sample { timestamp_ms, value } = sample;
@@ -68,7 +68,7 @@ impl FloatReplay<'_> {
         self.rows += 1;
         let replay = &mut *self.replay;
         let Some(slot) = replay.refs.get(series_ref) else {
-            // The series was dropped, but the log still has its number.
+            // The log still has rows of a dropped series, so no new series may get its number.
             return self.head.retire_ref(series_ref);
         };
         let row = (timestamp_ms, value);
@@ -79,7 +79,7 @@ impl FloatReplay<'_> {
         }
     }
 
-    /// Ends the record; returns the newest time, or the smallest without any row.
+    /// Ends the record; returns the newest time, or `i64::MIN` if the record has no row.
     pub fn end(mut self) -> i64 {
         if self.oldest_ms <= self.newest_ms {
             self.replay.see(self.oldest_ms, self.rows);
@@ -102,7 +102,7 @@ impl Replay {
         self.recent.iter().flatten().min().copied()
     }
 
-    /// Notes rows, the oldest of which has this time.
+    /// Counts rows that were read; `oldest_ms` is the oldest time among them.
     fn see(&mut self, oldest_ms: i64, rows: usize) {
         let recent = &mut self.recent[self.part % RECENT_PARTS];
         *recent = Some(recent.map_or(oldest_ms, |known| known.min(oldest_ms)));
@@ -128,10 +128,10 @@ impl Head {
             Some(slot) => slot,
             None => self.unusual_series(batch, labels.iter().copied(), true)?,
         };
-        // The log has the series already.
+        // `created` lists series to be logged, and the log has this series already.
         batch.created.clear();
         let earlier_ref = known.map(|slot| self.table.at(slot).series_ref);
-        // Of several numbers of one series, newer records use the last.
+        // If a series has several numbers, newer records use the last.
         self.table.at_mut(slot).series_ref = series_ref;
         self.table.retire_ref(series_ref);
         let replay = self.replay.get_or_insert_default();
@@ -141,14 +141,14 @@ impl Head {
         Ok(())
     }
 
-    /// Returns the slot of a series that [`Head::replay_series`] took.
+    /// Returns the slot of a series that [`Head::replay_series`] restored.
     #[inline]
     pub fn replayed(&self, series_ref: u64) -> Option<Slot> {
         self.replay.as_ref()?.refs.get(series_ref).map(Slot::of)
     }
 
-    /// Returns the numbers that series had earlier in the log, each after the series' present
-    /// number; ascending.
+    /// Returns pairs of a present and an earlier number, for series that had several numbers in the
+    /// log; ascending.
     pub fn take_earlier_refs(&mut self) -> Vec<(u64, u64)> {
         let Some(replay) = &mut self.replay else { return Vec::new() };
         let earlier_refs = std::mem::take(&mut replay.earlier_refs).into_iter();
@@ -166,11 +166,11 @@ impl Head {
         FloatReplay { head: self, replay, oldest_ms: i64::MAX, newest_ms: i64::MIN, rows: 0 }
     }
 
-    /// Appends floats of a series that come in the log's order.
+    /// Appends floats of one series in the order of the log.
     fn append_run(&mut self, replay: &mut Replay, slot: Slot, rows: &[(i64, f64)]) {
         let mut rest = rows;
         while let [(first_ms, value), after @ ..] = rest {
-            // Rows in the range of blocks or behind a cut take the slow path.
+            // Rows older than the end of blocks and cuts are restored one by one.
             let is_in_order = *first_ms >= self.window.min_valid_ms();
             let series = self.table.get_mut(slot).filter(|_| is_in_order);
             let taken = series.map_or(0, |series| series.append_floats(rest));
@@ -185,8 +185,8 @@ impl Head {
         }
     }
 
-    /// Restores a value from the in-order log. A value not newer than its series was logged twice,
-    /// or is in a block.
+    /// Restores a value from the in-order log. Skips values that blocks hold, and values not newer
+    /// than their series, which were logged twice.
     fn append_replayed(
         &mut self,
         replay: &mut Replay,
@@ -220,7 +220,7 @@ impl Head {
         self.replay = Some(replay);
     }
 
-    /// Restores a value from the out-of-order log; of the same time the last one counts.
+    /// Restores a value from the out-of-order log; it replaces an earlier one of the same time.
     pub fn replay_out_of_order(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
         if !is_time(timestamp_ms) {
             return;
@@ -245,7 +245,7 @@ impl Head {
         }
     }
 
-    /// Appends all rows that wait. Callers that read samples during replay call this first.
+    /// Appends all waiting floats. Callers that read samples during replay call this first.
     pub fn settle_replay(&mut self) {
         let Some(mut replay) = self.replay.take() else { return };
         for at in 0..replay.waiting.end() {
@@ -254,8 +254,8 @@ impl Head {
         self.replay = Some(replay);
     }
 
-    /// Frees memory that only makes the replay faster, if memory is short. Called between records:
-    /// the series of one may take a good part of a small head.
+    /// If memory is short, frees the buffers of waiting floats, which only make the replay faster.
+    /// Called between records, as the series of one record may need much of a small head's memory.
     pub fn spare_replay(&mut self) {
         let spares = |replay: &Replay| replay.waiting.is_open();
         if !self.options.memory.caches_go() || !self.replay.as_deref().is_some_and(spares) {
@@ -267,7 +267,7 @@ impl Head {
         }
     }
 
-    /// Number of samples of the log that were new so far, except for those that wait.
+    /// Number of new samples restored from the log so far, waiting floats excluded.
     pub fn replayed_samples(&self) -> u64 {
         self.replay.as_ref().map_or(0, |replay| replay.samples)
     }
@@ -281,8 +281,8 @@ impl Head {
         self.table.delete_in_order(slot, range)
     }
 
-    /// Removes what a block's tombstone deletes from samples of the in-order log; returns the
-    /// number of the series, if it exists.
+    /// Removes the samples of the in-order log that a tombstone of a block deletes; returns the
+    /// number of the series, if the series exists.
     pub fn replay_block_deletion(
         &mut self,
         labels: &Labels,
@@ -290,13 +290,13 @@ impl Head {
     ) -> Result<Option<u64>, ChunkError> {
         let Some(slot) = self.slot_of(labels) else { return Ok(None) };
         self.replay_deletion(slot, range)?;
-        // Samples behind a cut are kept as out-of-order.
+        // Rows of the log in the range of a cut are kept as out-of-order samples.
         self.table.at_mut(slot).delete_out_of_order(range)?;
         Ok(Some(self.table.at(slot).series_ref))
     }
 
-    /// Restores from the log that in-order samples before this time are in blocks, or were deleted
-    /// with them.
+    /// Restores a floor from the log: in-order samples before this time are in blocks, or were
+    /// deleted with their blocks.
     pub fn replay_floor(&mut self, floor_ms: i64) -> Result<(), ChunkError> {
         let Some(end_ms) = floor_ms.checked_sub(1) else { return Ok(()) };
         // Waiting floats may be older than the floor.
@@ -320,8 +320,8 @@ impl Head {
         });
     }
 
-    /// Returns whether samples came behind a cut; neither blocks nor the out-of-order log have
-    /// them.
+    /// Returns whether samples in the range of an earlier cut were read; neither blocks nor the
+    /// out-of-order log have these samples.
     pub fn has_behind(&self) -> bool {
         self.replay.as_ref().is_some_and(|replay| replay.has_behind)
     }
@@ -330,11 +330,11 @@ impl Head {
     pub fn end_replay(&mut self) -> Result<(), ChunkError> {
         self.settle_replay();
         self.replay = None;
-        // Out-of-order samples may be older than what blocks hold, and stay. So does a planned
-        // cut's range: it has no block yet.
+        // 0 keeps all out-of-order samples, which may be older than those of blocks. The floor
+        // keeps the range of a planned cut, which has no block yet.
         self.truncate_before(self.floor_ms(), 0)?;
         if self.window.is_stale() {
-            // A search that a deletion began is superseded.
+            // A search that a deletion began is superseded by this complete one.
             self.observers.take_scan();
             self.window.set_held(TimesScan::all(&self.table));
         }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 const PAGE_PLACES: usize = 256;
 
-/// A newtype of place numbers, one for each kind of table.
+/// A newtype of place numbers, so that places of different tables are not mixed up.
 pub trait SlabIndex: Copy {
     fn of(number: u32) -> Self;
     fn number(self) -> u32;
@@ -27,7 +27,7 @@ struct Page<T> {
     /// Empty while the page holds nothing.
     places: Box<[Option<T>]>,
     used: u32,
-    /// No place below is free.
+    /// No place below this one is free.
     free_from: u32,
     is_open: bool,
 }
@@ -73,7 +73,7 @@ impl<P: SlabIndex, T> Slab<P, T> {
         };
         let page = &mut self.pages[number as usize];
         if page.places.is_empty() {
-            // A page that became empty gave its memory back.
+            // The page is new, or became empty and freed its places.
             page.places = (0..PAGE_PLACES).map(|_| None).collect();
             page.free_from = 0;
         }
@@ -86,7 +86,7 @@ impl<P: SlabIndex, T> Slab<P, T> {
         self.len += 1;
         if page.used as usize == PAGE_PLACES {
             page.is_open = false;
-            // This is the last of the list, from which `number` was taken.
+            // The full page is the last of `open`, from which `number` was taken.
             self.open.pop();
         }
         P::of(number * PAGE_PLACES as u32 + at as u32)

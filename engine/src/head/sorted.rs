@@ -1,11 +1,11 @@
-//! Items that are kept in an order, and sorted in a few at a time: sorting a million at once would
+//! A sorted list that merges in new items a few at a time: sorting a million items at once would
 //! delay writes for seconds.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 use tidepool_model::sort;
 
-/// Items in order, and those that came since the last sort. No two compare as equal.
+/// Sorted items, and new ones that are not merged in yet. No two items compare as equal.
 pub struct Sorted<T> {
     /// Shared with the readers that walk over it.
     sorted: Rc<Vec<T>>,
@@ -27,8 +27,8 @@ impl<T: Copy> Sorted<T> {
         self.new.retain(&mut keeps);
     }
 
-    /// Returns all items in order, if at most `count_max` are new; otherwise sorts that many of
-    /// them in, and the next call continues.
+    /// Merges in at most `count_max` new items. Returns all items in order if no new ones are left;
+    /// otherwise the next call continues.
     pub fn all(
         &mut self,
         count_max: usize,
@@ -46,9 +46,9 @@ impl<T: Copy> Sorted<T> {
         self.new.is_empty().then(|| Rc::clone(&self.sorted))
     }
 
-    /// Merges new items, comparing only to find the place of each.
+    /// Merges sorted new items in, finding the position of each by binary search.
     fn merge(&mut self, new: &[T], compare: impl Fn(T, T) -> Ordering) {
-        // Room for all that are left, too: lists of one size can take each other's place in memory.
+        // With room for the items still new: lists of equal size can reuse each other's memory.
         let mut merged = Vec::with_capacity(self.sorted.len() + new.len() + self.new.len());
         let mut rest = self.sorted.as_slice();
         for item in new {

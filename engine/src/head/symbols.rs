@@ -1,6 +1,6 @@
 //! The head's label names and values, each stored once.
 //!
-//! A symbol lives as long as a series uses it; then its number is reused.
+//! A symbol exists while a series uses it; after that its number is reused.
 
 use super::slab::{Slab, SlabIndex, shrink_above};
 use crate::codec::{bytes_equal, hash_bytes};
@@ -43,7 +43,7 @@ impl Symbols {
         self.seed
     }
 
-    /// Hash of a string, of which the hashes of series are made.
+    /// Returns the hash of a string. The hash of a series is computed from such hashes.
     #[inline]
     pub fn hash(&self, text: &[u8]) -> u64 {
         hash_bytes(self.seed, text)
@@ -70,7 +70,7 @@ impl Symbols {
             return id;
         }
         let id = self.symbols.insert(Symbol { text: text.into(), hash, uses: 1 });
-        // A table that grows takes the stored hashes, so that no text is read again.
+        // A table that grows uses the stored hashes, so that no text is read again.
         let symbols = &self.symbols;
         let hash_of = |id: &SymbolId| symbols.get(*id).map_or(0, |symbol| symbol.hash);
         self.by_hash.insert_unique(hash, id, hash_of);
@@ -109,7 +109,7 @@ impl Symbols {
         self.symbols.get(id).map_or(0, |symbol| symbol.hash)
     }
 
-    /// Counts one use less; drops the string after its last.
+    /// Counts one use less of a string, and drops the string after its last use.
     pub fn release(&mut self, id: SymbolId) {
         let Some(symbol) = self.symbols.get_mut(id) else { return };
         symbol.uses -= 1;
@@ -118,13 +118,13 @@ impl Symbols {
         }
         let hash = symbol.hash;
         self.symbols.remove(id);
-        // The text is gone by now, so the entry is found by its number.
+        // The text is already removed, so the entry is found by its number.
         if let Ok(entry) = self.by_hash.find_entry(hash, |other| *other == id) {
             entry.remove();
         }
     }
 
-    /// Frees what the table took for many strings that were dropped.
+    /// Frees memory of the hash table after many strings were dropped.
     pub fn shrink(&mut self) {
         let symbols = &self.symbols;
         let hash_of = |id: &SymbolId| symbols.get(*id).map_or(0, |symbol| symbol.hash);

@@ -1,26 +1,26 @@
-//! Floats that wait during replay until several of their series are there.
+//! Floats that wait during replay until several of the same series have been read.
 //!
 //! ```text
 //! pages ─▶ 256 series ─▶ 24 rows each
 //! ```
 //!
-//! They only make the replay faster. A head that was accepted under a limit must come back under
-//! it, so waiting floats take no memory that the head may need: a page is made while there is
-//! memory for caches, is never moved, and is freed once there is not.
+//! Waiting only makes the replay faster. A head that was accepted under a memory limit must be
+//! restored under it, so waiting floats use no memory that the head may need: pages are made only
+//! while there is memory for caches, are never moved, and are freed once memory is short.
 
-/// Most floats of a series that wait. A full chunk has a multiple of them.
+/// Largest number of floats of a series that wait. A full chunk has a multiple of this number.
 const ROWS: usize = 24;
 
 const PAGE_SERIES: usize = 256;
 
-/// Series whose floats may wait: those of a larger head would take too much memory, and come too
-/// rarely for several to be there soon.
+/// Series from this slot on have no waiting floats: in a larger head these would need too much
+/// memory, and floats of the same series follow each other too rarely.
 const SERIES_MAX: usize = 64 * 1024;
 
 /// Time in milliseconds, and value.
 pub type Row = (i64, f64);
 
-/// Waiting floats, by the number of their slot.
+/// Waiting floats, by the slot number of their series.
 #[derive(Default)]
 pub struct WaitingFloats {
     pages: Vec<Option<Page>>,
@@ -35,7 +35,7 @@ struct Page {
 
 pub enum Waits {
     Yes,
-    /// The row waits, and its series has no room for another.
+    /// The row waits, and its series has no room for another row.
     Full,
     /// The row has no place to wait.
     No,
@@ -49,7 +49,7 @@ impl Page {
 }
 
 impl WaitingFloats {
-    /// Makes room for a series' floats, if the series is one of the first.
+    /// Makes room for the floats of a series, if its slot is below [`SERIES_MAX`].
     pub fn add_series(&mut self, at: usize) {
         let page = at / PAGE_SERIES;
         if self.is_closed || at >= SERIES_MAX {
@@ -73,7 +73,7 @@ impl WaitingFloats {
         if usize::from(*count) == ROWS { Waits::Full } else { Waits::Yes }
     }
 
-    /// Takes the waiting rows of a series: as many of the array as the number says.
+    /// Takes the waiting rows of a series: an array, and how many of its first rows are valid.
     pub fn take(&mut self, at: usize) -> Option<([Row; ROWS], usize)> {
         let page = self.pages.get_mut(at / PAGE_SERIES)?.as_mut()?;
         let at = at % PAGE_SERIES;

@@ -1,5 +1,5 @@
-//! A bound on the work of one call. Writes wait while the head works for a read, so a call for a
-//! reader does one slice of work.
+//! A bound on the work of one call. Writes wait while the head works for a read, so a read does at
+//! most one slice of work in a call.
 //!
 //! Work beyond a slice is either finished over several calls ([`NotNow::Again`]), or not done by
 //! the head at all ([`NotNow::TooMuch`]): then the reader walks over all series in slices and
@@ -8,19 +8,19 @@
 use std::cell::Cell;
 
 /// Work of one slice, in units of about 20 ns: about two milliseconds. Tests of this crate use
-/// smaller slices, so that they reach work that takes several.
+/// smaller slices, so that they cover work of several slices.
 const SLICE_UNITS: u64 = if cfg!(test) { 200 } else { 100_000 };
 
-/// Items that one slice sorts into a list: each is compared about 30 times.
+/// Items that one slice sorts into a list; each item is compared about 30 times.
 const SLICE_SORTED: usize = if cfg!(test) { 5 } else { 1024 };
 
-/// Units of a label value that a matcher tests.
+/// Units that the test of a label value costs, in addition to its length.
 const UNITS_PER_VALUE: u64 = 4;
 
 /// Elements of a list of series that cost one unit.
 const ELEMENTS_PER_UNIT: u64 = 4;
 
-/// Bytes of a label value that cost one unit when it is matched with an expression.
+/// Bytes of a label value that cost one unit when a matcher tests the value.
 const BYTES_PER_UNIT: u64 = 16;
 
 /// Remaining work of a slice.

@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 const LATE_SAMPLES_MAX: usize = 8192;
 
 impl Head {
-    /// Begins a batch at a time of the clock; drops the rows of the batch before.
+    /// Begins a batch at the clock time `now_ms`; drops the rows of the previous batch.
     pub fn begin(&mut self, batch: &mut Batch, now_ms: i64) {
         self.window.set_now(now_ms);
         batch.begin();
@@ -92,7 +92,7 @@ impl Head {
         }
     }
 
-    /// Returns or creates the series with a label set, which is valid.
+    /// Returns or creates the series with these labels, which are valid.
     pub fn series_by_labels(
         &mut self,
         batch: &mut Batch,
@@ -103,8 +103,8 @@ impl Head {
         self.series_by_pairs(batch, &pairs)
     }
 
-    /// Handles labels that are not stored in this order: new, unsorted, or not a label set. No
-    /// limit refuses labels from the log.
+    /// Handles labels that no stored series has in this order: they are new, unsorted, or invalid.
+    /// Labels from the log are not checked against limits.
     pub(super) fn unusual_series<'r>(
         &mut self,
         batch: &mut Batch,
@@ -128,7 +128,7 @@ impl Head {
         if !pairs.iter().any(|(name, _)| *name == LABEL_NAME) {
             return Err(LabelError::NoMetricName.into());
         }
-        // Labels in another order may still be those of a stored series.
+        // A stored series may have the same labels in another order.
         let hash = match self.table.find_sorted(&pairs) {
             Ok(slot) => return Ok(slot),
             Err(hash) => hash,
@@ -149,7 +149,7 @@ impl Head {
 
     /// Checks an exemplar of a series; adds it to the batch or counts its refusal.
     pub fn check_exemplar(&mut self, batch: &mut Batch, slot: Slot, exemplar: Exemplar) {
-        // The labels of the series are packed and hashed for each exemplar, so they count, too.
+        // The labels of the series are packed and hashed for each exemplar, so they use the budget.
         let series_bytes = self.table.label_bytes(slot);
         if !batch.label_budget.take_exemplar(series_bytes) {
             batch.refuse(RefusalReason::InvalidExemplar, exemplar.timestamp_ms, 1, || {
@@ -164,8 +164,8 @@ impl Head {
         self.exemplars.check(&self.window, batch, (slot, &series), exemplar);
     }
 
-    /// Returns the floats of a batch that the log must hold before the batch is applied, as (series
-    /// reference, sample): the in-order or the out-of-order ones.
+    /// Returns the in-order or the out-of-order floats of a batch, which must be logged before the
+    /// batch is applied, as (series reference, sample).
     pub fn rows<'a>(
         &'a self,
         batch: &'a Batch,
@@ -182,8 +182,8 @@ impl Head {
         !batch.histograms.is_empty()
     }
 
-    /// Returns the rows of a batch with histograms, for the log, in the order in which they came,
-    /// as (series reference, time, value).
+    /// Returns the in-order or the out-of-order rows of a batch that has histograms, for the log,
+    /// in order of arrival, as (series reference, time, value).
     pub fn value_rows<'a>(
         &'a self,
         batch: &'a Batch,
@@ -193,7 +193,7 @@ impl Head {
         rows.map(|row| (row.series_ref, row.sample.timestamp_ms, batch.value(row)))
     }
 
-    /// Returns the exemplars that the log must hold, as (series reference, exemplar).
+    /// Returns the exemplars of a batch that must be logged, as (series reference, exemplar).
     pub fn exemplar_rows<'a>(
         &'a self,
         batch: &'a Batch,
@@ -244,7 +244,7 @@ impl Head {
 
     /// Removes the rows of a checked batch and the series that it created.
     pub fn abort(&mut self, batch: &mut Batch) {
-        // Row numbers of this batch would be taken for rows of the next one.
+        // A row number left in a series would be taken for a row of the next batch.
         for row in &batch.rows {
             self.table.at_mut(row.slot).pending_row = NO_ROW;
         }
@@ -252,10 +252,10 @@ impl Head {
         batch.clear();
     }
 
-    /// Removes series that a batch created and of which it took no row, with their exemplars:
-    /// refused rows must not take memory.
+    /// Removes series that a batch created although all of their rows were refused, with their
+    /// exemplars: refused rows must not use memory.
     pub fn drop_unused(&mut self, batch: &mut Batch) {
-        // The first row taken of a series is always noted in `pending_row`.
+        // The first accepted row of a series is always noted in `pending_row`.
         let is_unused = |slot: &Slot| self.table.at(*slot).pending_row == NO_ROW;
         let unused: FxHashSet<Slot> =
             batch.created.extract_if(.., |slot| is_unused(slot)).collect();
@@ -298,8 +298,8 @@ impl Head {
         }
     }
 
-    /// Adds the out-of-order rows of a batch, ascending by time: each affected chunk is encoded
-    /// once, in whatever order the rows came.
+    /// Adds the out-of-order rows of a batch, sorted by time, so that each affected chunk is
+    /// encoded once whatever the order of arrival.
     fn append_late(&mut self, batch: &Batch, mut late: Vec<u32>) {
         let key = |place: &u32| {
             batch.rows.get(*place as usize).map(|row| (row.slot, row.sample.timestamp_ms))

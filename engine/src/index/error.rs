@@ -3,7 +3,7 @@
 use crate::storage::StorageError;
 use std::rc::Rc;
 
-/// A place in a block whose bytes violate the format.
+/// A position in a file of a block at which the bytes violate the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file} of block {block} is damaged at byte {offset}: {what}")]
 pub struct Damage {
@@ -48,13 +48,13 @@ pub enum IndexError {
         /// The label's name or value.
         text: String,
     },
-    /// Series must come in label order, each once.
+    /// The series were not added in label order, each once.
     #[error("series {labels} is not after the one before it")]
     UnsortedSeries {
         /// The series that is out of order.
         labels: String,
     },
-    /// A series' chunks must ascend in time, not overlap, and ascend in place within each file.
+    /// The chunks of a series overlap, or do not ascend in time and, within a file, in offset.
     #[error("the chunks of series {labels} are not in time order")]
     UnsortedChunks {
         /// Labels of the series as text.

@@ -1,12 +1,12 @@
-//! Label names and samples of their values, with their offsets in the postings offset table.
-//! Packed, since an index may have as many names as series.
+//! Label names and samples of their values, with the offsets of both in the postings offset table.
+//! Packed into few allocations, since an index may have as many names as series.
 
 use super::SAMPLING;
 
-/// Ascending names, and the groups of entries of each.
+/// Ascending label names, and the groups of table entries of each name.
 #[derive(Default)]
 pub(super) struct LabelSamples {
-    /// The names and the first values of groups, one after the other.
+    /// All names and first values of groups, one after the other.
     strings: String,
     names: Vec<Name>,
     groups: Vec<Group>,
@@ -15,11 +15,11 @@ pub(super) struct LabelSamples {
 struct Name {
     text: Text,
     value_count: u32,
-    /// The name's groups are those from here to the first of the next name.
+    /// Index of the name's first group; the groups end where those of the next name begin.
     first_group: u32,
 }
 
-/// Consecutive entries: 32 in a table that ascends, one in a table that does not.
+/// Consecutive entries of a table: 32 if the table ascends, otherwise one.
 pub(super) struct Group {
     first_value: Text,
     pub(super) offset: u32,
@@ -93,7 +93,7 @@ impl LabelSamples {
         Some((name.text.of(&self.strings), name.value_count))
     }
 
-    /// The first value of the last name's last group.
+    /// Returns the first value in the last group of the last name.
     pub(super) fn last_first_value(&self) -> Option<&str> {
         let Name { first_group, .. } = self.names.last()?;
         let group = self.groups.get(*first_group as usize..)?.last()?;
@@ -127,7 +127,7 @@ impl LabelSamples {
 
     fn add_text(&mut self, text: &str) -> Result<Text, TooManyStrings> {
         let start = self.strings.len();
-        // Places have 32 bits, which halves the memory of names and values.
+        // Offsets have 32 bits, which halves the memory of names and values.
         let end = u32::try_from(start + text.len()).map_err(|_| TooManyStrings)?;
         self.strings.push_str(text);
         Ok(Text { start: start as u32, end })
@@ -144,7 +144,7 @@ impl<'a> Values<'a> {
         self.groups.partition_point(|group| self.first_value(group) <= value)
     }
 
-    /// Returns the group with the first value from `start` on, or a group that ends before it.
+    /// Returns the index of a group from which on all values from `start` on are found.
     pub(super) fn group_of(&self, start: &str) -> usize {
         self.groups_until(start).saturating_sub(1)
     }

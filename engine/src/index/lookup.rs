@@ -12,7 +12,7 @@ impl LabelIndex for IndexReader {
     type List = u64;
     type Error = IndexError;
 
-    /// A list is read in one go, a series together with its surroundings.
+    /// A list is read at once, but a series only together with the bytes around it.
     const REFS_PER_SERIES: usize = 256;
     const REFS_PER_TEST: usize = 512;
 
@@ -32,7 +32,7 @@ impl LabelIndex for IndexReader {
         prefix: &str,
         mut visit: impl FnMut(&str, u64) -> Result<ControlFlow<()>, IndexError>,
     ) -> Result<(), IndexError> {
-        // Values ascend, so the first without the prefix ends the walk.
+        // Values ascend, so the first value without the prefix ends the walk.
         self.postings_table.walk(name, prefix, |value, list| match value.starts_with(prefix) {
             true => visit(value, list),
             false => Ok(ControlFlow::Break(())),
@@ -54,7 +54,7 @@ impl LabelIndex for IndexReader {
     }
 
     fn is_ordered_by(&self, name: &str) -> bool {
-        // Series ascend by their labels, and labels by name: the least name of all comes first.
+        // Series ascend by their labels, and labels by name, so the smallest name decides first.
         let first = self.label_names().find(|name| !name.is_empty());
         first == Some(name) && self.series_ascend()
     }
@@ -86,7 +86,7 @@ impl IndexReader {
     }
 
     /// Calls `visit` with each value of a label name from `start` on, ascending, and the offset of
-    /// its list, until it breaks.
+    /// its list, until `visit` breaks.
     pub(crate) fn walk_values_from(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The `index` file of a block: series, their labels, and the places of their chunks. No samples.
+//! The `index` file of a block: series, their labels and the positions of their chunks. No samples.
 //!
 //! ```text
 //! ┌────────────┬───┬─────────┬────────┬─────────────────┬───────────────────────┬─────┐
@@ -6,16 +6,15 @@
 //! └────────────┴───┴─────────┴────────┴─────────────────┴───────────────────────┴─────┘
 //! ```
 //!
-//! `engine/docs/format/block.md` gives every field; upstream's `tsdb/docs/format/index.md` is the
-//! source. Numbers of fixed width are big-endian. Each section's layout lives at the head of one
+//! `engine/docs/format/block.md` describes every field; Prometheus' `tsdb/docs/format/index.md` is
+//! the source. Numbers of fixed width are big-endian. The layout of each section is at the top of a
 //! file: `symbol_table.rs`, `series.rs`, `postings_builder.rs`, `postings_table.rs`, `toc.rs`.
 //!
-//! [`IndexWriter`] streams a new index out; [`IndexReader`] answers from one with memory that does
-//! not grow with the number of series, apart from one string in 32.
+//! [`IndexWriter`] writes a new index as a stream; [`IndexReader`] reads an index. Its memory does
+//! not grow with the number of series, except that it keeps one string in 32.
 //!
 //! Invariants: symbols ascend; series ascend by labels, so ascending [`SeriesRef`]s mean label
-//! order; lists of postings ascend; lists of chunks ascend in time, and within each file in
-//! place.
+//! order; lists of postings ascend; lists of chunks ascend in time, and within each file in offset.
 
 mod error;
 mod label_samples;
@@ -58,8 +57,8 @@ pub(crate) const MAGIC: u32 = 0xbaaa_d700;
 /// The version that is written.
 pub(crate) const VERSION: u8 = 2;
 
-/// The version of Prometheus 2.0, which is only read: series begin anywhere and are referred to by
-/// byte offset, as symbols are; the postings offset table need not ascend.
+/// The version of Prometheus 2.0, which is only read: series are not aligned; series and symbols
+/// are referred to by byte offset; the postings offset table need not ascend.
 pub(crate) const VERSION_1: u8 = 1;
 
 pub(crate) const HEADER_BYTES: u64 = 5;
@@ -67,15 +66,15 @@ pub(crate) const HEADER_BYTES: u64 = 5;
 /// Series entries begin at multiples of this, which lets a 32-bit reference span 64 GiB.
 pub(crate) const SERIES_ALIGN_BYTES: u64 = 16;
 
-/// A reader keeps one in so many symbols, and values of each label, in memory.
+/// A reader keeps in memory one of this many symbols, and one of this many values of each label.
 const SAMPLING: usize = 32;
 
-/// Place of a series in the index: its byte offset divided by 16 (in version 1, the byte offset
+/// Position of a series in the index: its byte offset divided by 16 (in version 1, the byte offset
 /// itself). Ascends in label order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesRef(pub u32);
 
-/// Place of a chunk: its file (from 0) in the upper half, its byte offset in the lower.
+/// Position of a chunk: number of its file (from 0) in the high 32 bits, byte offset in the low.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkRef(pub u64);
 

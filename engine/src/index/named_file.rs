@@ -14,28 +14,28 @@ pub(super) const ENTRY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of the first read after a jump: most series entries, and most chunks, are shorter.
 const AHEAD_BYTES_MIN: usize = 512;
 
-/// A file that knows its name, for errors.
+/// A file with its name, for errors.
 #[derive(Clone)]
 pub(crate) struct NamedFile {
     file: Rc<dyn BlockFile>,
-    /// Length of the file. It does not change once committed, and asking takes a call of the host.
+    /// Length of the file, which never changes; asking the storage would be a call of the host.
     size: u64,
     block: Rc<str>,
     name: Rc<str>,
 }
 
-/// The bytes behind a place in a file, read ahead while reads move forward.
+/// A window on a file, which is read ahead while reads move forward.
 ///
-/// Each read that continues the one before, or skips a little, doubles the bytes read at once, up
-/// to a limit; a jump begins small again. So neighbours cost few calls and a lone look-up few
-/// bytes.
+/// Each read that continues the previous one, or skips a little, doubles the bytes read at once, up
+/// to a limit; after a jump the next read is small again. So adjacent reads need few calls, and a
+/// single look-up few bytes.
 pub(crate) struct ReadAhead {
     file: NamedFile,
     start: u64,
     bytes: Vec<u8>,
     has_chunks: bool,
-    /// Ends, in these bytes, of the chunks that the storage has checked, and the number of ends
-    /// before the chunk that was asked for last.
+    /// Ends of the chunks within `bytes` that the storage has checked; and in `ends_passed` the
+    /// number of ends before the chunk that was asked for last.
     ends: Vec<u32>,
     ends_passed: usize,
     ahead_bytes: usize,
@@ -66,7 +66,7 @@ impl NamedFile {
         Damage { block: Rc::clone(&self.block), file: Rc::clone(&self.name), offset, what }
     }
 
-    /// Reads exactly `len` bytes; `None` if the file ends before.
+    /// Reads exactly `len` bytes; `None` if the file is too short.
     pub(crate) fn read(&self, offset: u64, len: usize) -> StorageResult<Option<Vec<u8>>> {
         let Some(len) = self.fitting(offset, len) else { return Ok(None) };
         let bytes = self.file.read_at(offset, len)?;
@@ -74,7 +74,7 @@ impl NamedFile {
         Ok(Some(bytes))
     }
 
-    /// Does the same in a file of chunks; a chunk must begin at the offset.
+    /// Like `read`, in a file of chunks; a chunk must begin at the offset.
     fn read_chunks(&self, offset: u64, len: usize) -> StorageResult<Option<ChunkBytes>> {
         let Some(len) = self.fitting(offset, len) else { return Ok(None) };
         let read = self.file.read_chunks(offset, len)?;
@@ -82,7 +82,7 @@ impl NamedFile {
         Ok(Some(read))
     }
 
-    /// Returns the length if the file has so many bytes there.
+    /// Returns the length if the file has that many bytes from the offset on.
     fn fitting(&self, offset: u64, len: usize) -> Option<u32> {
         let fits = offset.checked_add(len as u64).is_some_and(|end| end <= self.size());
         u32::try_from(len).ok().filter(|_| fits)
@@ -115,10 +115,10 @@ impl NamedFile {
         if section.end + 4 > self.size() { Err(cut_short().into()) } else { Ok(section) }
     }
 
-    /// Reads a section of a count and as many entries, and checks its checksum.
+    /// Reads a section that consists of a count and that many entries; verifies its checksum.
     ///
-    /// `entry` gets the offset of an entry in the section's content, and the bytes from there; it
-    /// returns the entry's length, or `None` to get more bytes. Returns the number of entries.
+    /// `entry` gets the offset of an entry in the section's content, and the bytes from there on;
+    /// `entry` returns the entry's length, or `None` to get more bytes. Returns the entry count.
     pub(crate) fn scan_section(
         &self,
         section: Section,
@@ -133,7 +133,7 @@ impl NamedFile {
         let (mut offset, mut left, mut wanted) = (section.start + 4, count, SCAN_BYTES);
         while offset < section.end {
             let bytes = window.at_least(offset, wanted)?;
-            // The window reads past the section, whose checksum is no entry.
+            // The window has bytes after the section, too; its checksum is no entry.
             let in_section = usize::try_from(section.end - offset).unwrap_or(usize::MAX);
             let bytes = bytes.get(..in_section).unwrap_or(bytes);
             let mut used = 0;
@@ -150,7 +150,7 @@ impl NamedFile {
                 if left == 0 {
                     return Err(damage(offset, "bytes after the section's last entry"));
                 }
-                // More bytes would not help: the section ends, or the entry is longer than any.
+                // More bytes would not help: the section ends, or the entry is too long.
                 if bytes.len() == in_section || bytes.len() >= ENTRY_BYTES_MAX {
                     return Err(damage(offset, "an entry does not decode"));
                 }
@@ -185,7 +185,7 @@ impl ReadAhead {
         }
     }
 
-    /// Makes a window over a file of chunks: a chunk begins wherever something is read.
+    /// Makes a window on a file of chunks; every read must begin at a chunk.
     pub(crate) fn of_chunks(file: NamedFile, ahead_bytes_max: usize) -> ReadAhead {
         ReadAhead { has_chunks: true, ..ReadAhead::new(file, ahead_bytes_max) }
     }
@@ -194,7 +194,7 @@ impl ReadAhead {
         ReadAhead { ahead_bytes: SCAN_BYTES, ..ReadAhead::new(file, SCAN_BYTES) }
     }
 
-    /// Drops what was read, and begins small again.
+    /// Drops the bytes that were read ahead; the next read is small again.
     pub(crate) fn rest(&mut self) {
         (self.bytes, self.ends) = (Vec::new(), Vec::new());
         self.ahead_bytes = AHEAD_BYTES_MIN.min(self.ahead_bytes_max);
@@ -204,8 +204,8 @@ impl ReadAhead {
         self.bytes.capacity() + size_of_val(&*self.ends)
     }
 
-    /// Returns whether the storage has checked the chunk at this place. Mostly, the next chunk is
-    /// asked for, or one shortly behind it.
+    /// Returns whether the storage has checked the chunk at this position. Searches from the last
+    /// result on, since mostly the next chunk is asked for, or one soon after it.
     #[inline]
     pub(crate) fn is_checked(&mut self, offset: u64, len: usize) -> bool {
         let Some(start) = offset.checked_sub(self.start) else { return false };
@@ -223,14 +223,14 @@ impl ReadAhead {
         begins_at(number) == Some(start) && end_at(number) == Some(start + len as u64)
     }
 
-    /// Returns exactly `len` bytes; `None` if the file ends before.
+    /// Returns exactly `len` bytes; `None` if the file is too short.
     #[inline]
     pub(crate) fn get(&mut self, offset: u64, len: usize) -> StorageResult<Option<&[u8]>> {
         let bytes = self.at_least(offset, len)?;
         Ok(bytes.get(..len))
     }
 
-    /// Returns `len` bytes or more; fewer only if the file ends before.
+    /// Returns `len` bytes or more; fewer only at the end of the file.
     #[inline]
     pub(crate) fn at_least(&mut self, offset: u64, len: usize) -> StorageResult<&[u8]> {
         let place = offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
@@ -251,7 +251,7 @@ impl ReadAhead {
         // After a skip longer than a read, reading ahead would mostly read skipped bytes.
         let near = self.start..=window_end.saturating_add(self.ahead_bytes as u64);
         if self.bytes.is_empty() {
-            // The first read: keep the size it was made with.
+            // The first read keeps the initial size.
         } else if near.contains(&offset) {
             self.ahead_bytes = (self.ahead_bytes * 2).min(self.ahead_bytes_max);
         } else {

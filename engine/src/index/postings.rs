@@ -1,13 +1,13 @@
 //! Operations on ascending lists without duplicates, as postings are.
 
-/// If one list is this many times longer, its elements are searched for instead of scanned.
+/// If one list is this many times longer, that list is searched instead of scanned.
 const SEARCH_RATIO: usize = 16;
 
 /// Returns the elements that both lists have.
 pub fn intersection<T: Copy + Ord>(a: &[T], b: &[T]) -> Vec<T> {
     let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let mut both = Vec::with_capacity(short.len());
-    // Many steps cost more than few searches only in a list that is much longer.
+    // A search for each element pays only in a list that is much longer.
     let search = long.len() / SEARCH_RATIO > short.len();
     for element in short {
         long = skip_to(long, element, search);
@@ -50,7 +50,7 @@ pub fn intersects<T: Copy + Ord>(a: &[T], b: &[T]) -> bool {
 /// Sorts concatenated lists into one without duplicates. This costs less than a merge of many
 /// lists, and hardly more than a merge of two.
 pub(super) fn sort_union<T: Copy + Ord>(all: &mut Vec<T>) {
-    // The stable sort finds the ascending runs that the lists are.
+    // The stable sort detects that each of the lists is an ascending run.
     all.sort();
     all.dedup();
 }

@@ -6,8 +6,8 @@
 //! └─────────┴───────────┴─────────────────┴───────┘
 //! ```
 //!
-//! The first list is that of all series. Memory holds four bytes for each label of each series, in
-//! pages that never move; the lists are put together in passes.
+//! The first list has all series. Memory has four bytes for each label of each series, in pages
+//! that never move. The lists are built in passes over all series, each for some of the labels.
 
 use super::postings_table::put_entry;
 use super::series::LabelNumbers;
@@ -17,8 +17,8 @@ use crate::storage::BlockWriter;
 use hashbrown::HashTable;
 use tidepool_model::sort;
 
-/// Number of references that one pass puts together, unless there are more series. Small in tests,
-/// which make several passes.
+/// Number of references that one pass collects, unless there are more series. Small in tests, so
+/// that they need several passes.
 const REFS_PER_PASS_MIN: usize = if cfg!(test) { 1000 } else { 256 * 1024 };
 
 /// Largest number of passes for a large index; beyond it, passes grow.
@@ -32,10 +32,10 @@ const LIST_OVERHEAD_BYTES: u64 = 12;
 /// Lists begin at multiples of this.
 const LIST_ALIGN_BYTES: u64 = 4;
 
-/// Marks the last label of a series.
+/// Bit that marks the last label of a series.
 const LAST: u32 = 1 << 31;
 
-/// Marks a label that is not part of the current pass.
+/// Cursor of a label that is not part of the current pass.
 const NOT_NOW: u32 = u32::MAX;
 
 #[derive(Default)]
@@ -56,7 +56,7 @@ struct Label {
 }
 
 impl PostingsBuilder {
-    /// Adds a series, whose reference must be above all before.
+    /// Adds a series, whose reference must be above all earlier ones.
     pub(super) fn add(&mut self, series: SeriesRef, labels: &[LabelNumbers]) {
         // `fill` tells series apart by their last label, so a series without one has no list.
         let Some(last) = labels.len().checked_sub(1) else { return };
@@ -125,7 +125,7 @@ impl PostingsBuilder {
         // Symbols ascend, so sorting by their numbers gives the order of the table.
         sort::sort_by_key(&mut in_order, |id| self.label(*id).map(|label| label.numbers));
         let mut cursors = vec![NOT_NOW; self.labels.len()];
-        // No label has more series than there are.
+        // Enough for each pass: no pass collects more references.
         let mut refs = Vec::with_capacity(self.label_count.min(self.refs_per_pass()));
         let mut rest = in_order.as_slice();
         while !rest.is_empty() {
@@ -144,7 +144,7 @@ impl PostingsBuilder {
                 let list;
                 (list, filled) = filled.split_at(self.series_count(*id));
                 write_list(sink, out, list)?;
-                // The next pass must leave this list out.
+                // The next passes must skip this list.
                 if let Some(cursor) = cursors.get_mut(*id as usize) {
                     *cursor = NOT_NOW;
                 }
@@ -184,7 +184,7 @@ impl PostingsBuilder {
         self.label(id).map_or(0, |label| label.series_count as usize)
     }
 
-    /// Returns the number of labels that the next pass takes.
+    /// Returns the number of labels whose lists the next pass builds.
     fn pass_len(&self, labels: &[u32]) -> usize {
         let refs_max = self.refs_per_pass();
         let mut refs = 0;
@@ -195,7 +195,7 @@ impl PostingsBuilder {
         labels.iter().take_while(fits).count().max(1)
     }
 
-    /// Distributes all series over the lists whose cursors are set.
+    /// Writes each series into the lists whose cursors are set.
     fn fill(&self, refs: &mut [SeriesRef], cursors: &mut [u32]) {
         let mut all_series = self.series.iter();
         let mut series = all_series.next();
@@ -216,7 +216,7 @@ impl PostingsBuilder {
     }
 }
 
-/// Place of the lists: one after the other from `start`, beginning with that of all series.
+/// Position of the lists: one after the other from `start`, the list of all series first.
 pub(super) struct PostingsOffsets {
     start: u64,
     in_order: Vec<u32>,

@@ -1,4 +1,4 @@
-//! The postings offset table: the offset of the list of each label's series.
+//! The postings offset table: for each label, the offset of the list of its series.
 //!
 //! ```text
 //! ┌─────────┬───────────┬─────────────────────────────────────────────────────────────┬───────┐
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Entries ascend by name, then value (not always in version 1). The entry with an empty name and
-//! value is that of all series. [`PostingsTable`] keeps every 32nd value of each name in memory and
-//! reads those between.
+//! value is for the list of all series. [`PostingsTable`] keeps every 32nd value of each name in
+//! memory and reads the values between them from the file.
 
 use super::label_samples::{Group, LabelSamples};
 use super::named_file::{ENTRY_BYTES_MAX, Section};
@@ -65,7 +65,7 @@ pub(crate) fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
 
 pub(super) struct PostingsTable {
     file: NamedFile,
-    /// Start of the section's content, from which the groups' offsets count.
+    /// Start of the section's content, to which the offsets of groups are relative.
     start: u64,
     labels: LabelSamples,
 }
@@ -74,7 +74,7 @@ pub(super) struct PostingsTable {
 pub(super) enum EntryOrder {
     /// Ascending, as version 2 demands.
     Ascending,
-    /// Perhaps unsorted, as some of version 1.
+    /// Perhaps unsorted, as in some indexes of version 1.
     Any,
 }
 
@@ -135,7 +135,7 @@ impl PostingsTable {
         Ok(PostingsTable { file, start: section.start, labels: labels.shrink() })
     }
 
-    /// Appends the samples of a table that ascends, for [`PostingsTable::split_summary`].
+    /// Appends the groups of a table that ascends, for [`PostingsTable::split_summary`].
     pub(super) fn put_summary(&self, summary: &mut Vec<u8>) {
         put_uvarint(summary, self.start);
         put_uvarint(summary, self.labels.names().len() as u64);
@@ -189,7 +189,7 @@ impl PostingsTable {
         self.labels.values(name).map_or(0, |values| values.count_about(prefix))
     }
 
-    /// Calls `found` with the list offsets of those `wanted` values (ascending) that the name has.
+    /// Calls `found` with the list offset of each `wanted` value (ascending) that the name has.
     pub(super) fn find(
         &self,
         name: &str,
@@ -260,7 +260,7 @@ impl PostingsTable {
     ) -> Result<ControlFlow<()>, IndexError> {
         let (mut offset, end) =
             (self.start + u64::from(group.offset), self.start + u64::from(group.end));
-        // Any byte: the window gives what it has, and more only for an entry that is cut.
+        // At least one byte: the window returns all that it has; only a cut entry needs more.
         let mut wanted = 1;
         while offset < end {
             let mut bytes = window.at_least(offset, wanted)?;
@@ -291,7 +291,7 @@ impl PostingsTable {
     }
 }
 
-/// Reads a table that does not ascend, and keeps each of its entries.
+/// Reads a table that does not ascend, and keeps all of its entries in memory.
 fn sorted(file: &NamedFile, section: Section) -> Result<LabelSamples, IndexError> {
     let too_many = || {
         let what =
@@ -314,7 +314,7 @@ fn sorted(file: &NamedFile, section: Section) -> Result<LabelSamples, IndexError
     for (name, value, offset, end) in &entries {
         if labels.last().is_none_or(|(before, _)| before != &**name) {
             labels.add_name(name).map_err(|_| too_many())?;
-        // Only one of the two lists could ever be found.
+        // Of two equal labels, only one list could ever be found.
         } else if labels.last_first_value() == Some(&**value) {
             let offset = section.start + u64::from(*offset);
             return Err(file.damage(offset, "the postings offset table has a label twice").into());

@@ -25,9 +25,9 @@ const LIST_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Longest encoding of a 64-bit number.
 const UVARINT_BYTES_MAX: usize = 10;
 
-/// An open index. Keeps one string in 32 in memory, a bounded cache of symbols, and two bounded
-/// pieces of the file. All that is read is checked against its checksum; the tables when they are
-/// first read.
+/// An open index. Has in memory one string in 32, a bounded cache of symbols, and two bounded
+/// pieces of the file. Lists and series are verified by their checksums on each read, tables when
+/// they are first read.
 pub struct IndexReader {
     file: NamedFile,
     toc: Toc,
@@ -74,8 +74,8 @@ impl IndexReader {
         IndexReader::open_with(blocks, block, false)
     }
 
-    /// Opens the index of a block with the summary that an earlier call kept, if there is one: the
-    /// tables are then neither read nor checked again.
+    /// Opens the index of a block with the summary that an earlier call kept. If the storage still
+    /// has the summary, the tables are neither read nor checked again.
     pub fn reopen(blocks: &dyn Blocks, block: &str) -> Result<IndexReader, IndexError> {
         IndexReader::open_with(blocks, block, true)
     }
@@ -95,7 +95,7 @@ impl IndexReader {
             VERSION_1 => (1, EntryOrder::Any),
             _ => (SERIES_ALIGN_BYTES, EntryOrder::Ascending),
         };
-        // Tables of version 1 are rare, and may have to be kept whole.
+        // An index of version 1 is rare, and its table may have to be kept whole.
         let uses_summary = uses_summary && version == VERSION;
         let summary = if uses_summary { summary::recall(&file, &toc) } else { None };
         let (symbols, postings_table) = match summary {
@@ -126,7 +126,7 @@ impl IndexReader {
         self.symbols.borrow().memory_bytes_max() + self.postings_table.memory_bytes() as u64
     }
 
-    /// Drops what was read ahead, when no read will continue the last one.
+    /// Drops the bytes that were read ahead; for when no read will continue the last one.
     pub fn rest(&self) {
         self.postings.borrow_mut().rest();
         self.series.borrow_mut().window.rest();
@@ -164,7 +164,7 @@ impl IndexReader {
         Ok(values)
     }
 
-    /// Calls `visit` with each value of a label name, ascending, until it breaks.
+    /// Calls `visit` with each value of a label name, ascending, until `visit` breaks.
     pub fn each_label_value(
         &self,
         name: &str,
@@ -173,7 +173,7 @@ impl IndexReader {
         self.postings_table.walk(name, "", |value, _| Ok(visit(value)))
     }
 
-    /// Calls `visit` with each value of a label name, ascending, and the series that carry it.
+    /// Calls `visit` with each value of a label name, ascending, and the series that have it.
     pub fn each_postings(
         &self,
         name: &str,
@@ -188,7 +188,7 @@ impl IndexReader {
         })
     }
 
-    /// Returns the series that carry a label, ascending; empty if there are none.
+    /// Returns the series that have a label, ascending; empty if there are none.
     pub fn postings_for(&self, name: &str, value: &str) -> Result<Vec<SeriesRef>, IndexError> {
         let mut all = Vec::new();
         let mut offsets = Vec::new();
@@ -212,9 +212,9 @@ impl IndexReader {
         })
     }
 
-    /// Returns the labels of a series, and in `chunks` those of its chunks that reach into a range,
-    /// in time order. Without such chunks, returns `None` and does not look up the labels. Labels
-    /// that equal `likely` are cloned from it, which costs less.
+    /// Returns the labels of a series, and in `chunks` its chunks that overlap a range, in time
+    /// order. Without such chunks, returns `None` and does not look up the labels. Labels that
+    /// equal `likely` are cloned from `likely`, which costs less.
     pub fn series_in(
         &self,
         series: SeriesRef,
@@ -237,7 +237,7 @@ impl IndexReader {
         })
     }
 
-    /// Returns the labels of a series alone.
+    /// Returns the labels of a series without its chunks.
     pub fn series_labels(&self, series: SeriesRef) -> Result<Labels, IndexError> {
         self.entry(series, |numbers, _, symbols| labels(numbers, symbols, None))
     }
@@ -258,7 +258,7 @@ impl IndexReader {
 
     pub(super) fn list_len(&self, offset: u64) -> Result<usize, IndexError> {
         let mut window = self.postings.borrow_mut();
-        // An estimate of costs: the checksum is verified when the list is read.
+        // Used to estimate costs only; the checksum is verified when the list is read.
         let header = window.get(offset, 8)?.and_then(|bytes| bytes.last_chunk::<4>());
         let damage = || self.file.damage(offset, "the file ends within this list of postings");
         Ok(u32::from_be_bytes(*header.ok_or_else(damage)?) as usize)
@@ -328,7 +328,7 @@ impl IndexReader {
         // Trimmed before `read` loads symbols, which must stay until it returns.
         symbols.trim();
         for (name, value) in numbers.iter_mut() {
-            // Version 1 has offsets here; all readers of an entry see numbers.
+            // Version 1 has byte offsets here; `read` always gets numbers.
             *name = symbols.number(*name)?;
             *value = symbols.number(*value)?;
         }
@@ -351,7 +351,7 @@ fn labels(
     }
     let symbols = &*symbols;
     let pairs = numbers.iter().map(|(name, value)| (symbols.text(*name), symbols.text(*value)));
-    // An empty value means the same as no label; no index of ours or upstream's has one.
+    // An empty value is the same as no label; neither tidepool nor Prometheus writes one.
     let pairs = pairs.filter(|(_, value)| !value.is_empty());
     match likely.filter(|likely| likely.is_of(pairs.clone())) {
         Some(same) => Ok(same.clone()),

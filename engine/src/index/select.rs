@@ -1,10 +1,9 @@
-//! Selects the series that all of some matchers match, in a block or in the head.
+//! Selects the series that match all of several matchers, in a block or in the head.
 //!
-//! A matcher either names the series it wants (it rejects the empty value, so a series must carry
-//! the label), or those it does not want (it accepts the empty value, so series without the label
-//! match, too, and only a subtraction finds them). First the cheapest wanted lists are intersected,
-//! then the rest follows. A matcher that costs more than the remaining candidates is tested on each
-//! of them.
+//! A matcher that rejects the empty value has *wanted* series, which must have the label. A matcher
+//! that accepts the empty value has *unwanted* series: series without the label match, too, so the
+//! unwanted ones are subtracted. The wanted lists are intersected first, the cheapest at the
+//! beginning. A matcher that costs more than the remaining candidates is tested on each candidate.
 
 use super::postings::sort_union;
 use super::{difference, intersection};
@@ -14,28 +13,28 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use tidepool_model::sort;
 
-/// Reading a series' labels costs about as much as testing this many values of a label.
+/// Number of values of a label that can be tested at the cost of reading a series' labels.
 pub(crate) const VALUES_PER_SERIES: usize = 8;
 
-/// Sorting lists into one costs about this many times as much as reading them.
+/// Sorting lists into one costs about this many times as much as reading the lists.
 const SORTING_PER_READING: usize = 8;
 
 /// An index from labels to the series that carry them.
 pub trait LabelIndex {
-    /// A reference to a series; lists hold ascending ones.
+    /// A reference to a series; a list has ascending references.
     type Series: Copy + Ord;
     /// A reference to the list of a label's series.
     type List: Copy;
     /// The error of a failed access to the index.
     type Error;
 
-    /// Number of a list's elements that are read at the cost of one series' labels.
+    /// Number of list elements that can be read at the cost of reading a series' labels.
     const REFS_PER_SERIES: usize;
 
-    /// Number of a list's elements that are read at the cost of testing one label of a series.
+    /// Number of list elements that can be read at the cost of testing one label of a series.
     const REFS_PER_TEST: usize;
 
-    /// Accounts for work on lists of so many series; an error ends the selection.
+    /// Accounts for work on lists of this many series; an error ends the selection.
     fn spend(&self, _series_count: usize) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -43,7 +42,7 @@ pub trait LabelIndex {
     /// Returns an upper bound of the number of values of a name with a prefix.
     fn value_count(&self, name: &str, prefix: &str) -> usize;
 
-    /// Returns the lists of those values (ascending, none empty) that a name has.
+    /// Returns the lists of the values (ascending, none empty) that the name has.
     fn find_lists(&self, name: &str, values: &[String]) -> Result<Vec<Self::List>, Self::Error>;
 
     /// Calls `visit` with each value of a name that begins with a prefix, in any order.
@@ -63,7 +62,7 @@ pub trait LabelIndex {
     /// Returns all series of the index, ascending.
     fn all(&self) -> Result<Cow<'_, [Self::Series]>, Self::Error>;
 
-    /// Returns whether series ascend by this label first, with those without it last.
+    /// Returns whether series ascend by this label first, with series without the label last.
     fn is_ordered_by(&self, _name: &str) -> bool {
         false
     }
@@ -86,13 +85,13 @@ struct Listed<'m, L> {
     series_count: usize,
 }
 
-/// A matcher that has to scan values, and their number.
+/// A matcher for which values must be scanned, and an upper bound of their number.
 struct Scanned<'m> {
     matcher: &'m Matcher,
     value_count: usize,
 }
 
-/// The candidates so far; `None` stands for all series.
+/// The candidates so far; `None` means all series.
 struct Selecting<'i, I: LabelIndex> {
     index: &'i I,
     candidates: Option<Vec<I::Series>>,
@@ -156,7 +155,7 @@ pub fn select_any<I: LabelIndex>(
     Ok(selected)
 }
 
-/// Returns the number of series before the first whose value of a label fails a test on its order
+/// Returns the number of series at the front whose value of a label passes a test on its order
 /// relative to `value`. The series must be ordered by that label.
 fn partition<I: LabelIndex>(
     index: &I,
@@ -182,8 +181,8 @@ fn partition<I: LabelIndex>(
     Ok(from)
 }
 
-/// Returns the lists of a matcher's literals if they have the wanted or the unwanted series. They
-/// do not for `=""`, which wants series in no list, nor for `!=""`, which wants those in any.
+/// Returns the lists of a matcher's literals, if the wanted or unwanted series are in these lists.
+/// For `=""` the wanted series are in no list, and for `!=""` in any list of the label.
 fn list<'m, I: LabelIndex>(
     index: &I,
     matcher: &'m Matcher,
@@ -207,7 +206,7 @@ fn scan<'m, I: LabelIndex>(index: &I, matcher: &'m Matcher) -> Scanned<'m> {
     Scanned { matcher, value_count }
 }
 
-/// Returns prefixes of the values that a scan must test: those that the matcher may treat unlike
+/// Returns prefixes of the values that a scan must test. The matcher treats all other values like
 /// the empty value.
 fn scanned_prefixes(matcher: &Matcher) -> &[String] {
     const ALL: &[String] = &[String::new()];
@@ -259,7 +258,7 @@ impl<I: LabelIndex> Selecting<'_, I> {
         self.apply(Cow::Owned(series), accepts_empty)
     }
 
-    /// Returns whether testing each candidate costs less than reading `count` others, of which
+    /// Returns whether testing each candidate costs less than reading `count` items, of which
     /// `per_series` cost as much as one test.
     fn is_cheaper_by_series(&self, count: usize, per_series: usize) -> bool {
         let Some(candidates) = &self.candidates else { return false };

@@ -9,7 +9,7 @@
 //! └─────────────┴───────────────────────────────────────────────────────────────┴───────┘
 //! ```
 //!
-//! Names and values are symbol numbers; `len` and the checksum cover what is between them.
+//! Names and values are symbol numbers; `len` and the checksum are for the bytes between both.
 //! Entries begin at multiples of 16 bytes. Times are milliseconds.
 
 use super::{ChunkMeta, ChunkRef};
@@ -75,7 +75,7 @@ pub(crate) fn decode_labels<'a>(
 /// Decodes the bytes that [`decode_labels`] returned.
 pub(crate) fn decode_chunks(bytes: &[u8]) -> Result<Vec<ChunkMeta>, &'static str> {
     let count = split_uvarint(bytes).map_or(0, |(count, _)| count);
-    // A chunk takes three bytes or more, so a false count cannot ask for much memory.
+    // A chunk has three bytes or more, so a false count cannot allocate much memory.
     let plausible = count.min(bytes.len() as u64 / 3) as usize;
     let mut chunks = Vec::with_capacity(plausible);
     each_chunk(bytes, |chunk| chunks.push(chunk))?;

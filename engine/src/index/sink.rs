@@ -1,8 +1,8 @@
 //! Buffered writing to one file of a new block.
 //!
 //! Bytes go to a buffer; the caller regularly calls [`FileSink::flush_full`], so that the storage
-//! sees few large writes and memory stays bounded. A section's checksum is taken of the buffer, in
-//! one go instead of piece by piece.
+//! gets few large writes and memory stays bounded. The checksum of a section is computed over the
+//! whole buffer instead of for each piece.
 
 use super::IndexError;
 use crate::codec::crc32c_append;
@@ -19,7 +19,7 @@ pub(crate) struct FileSink {
     buffer: Vec<u8>,
     /// Start of the open section's content.
     section_start: u64,
-    /// Checksum of the open section's content, but for `buffer[summed..]`.
+    /// Checksum of the open section's content up to `buffer[summed..]`.
     section_crc: u32,
     summed: usize,
 }
@@ -80,7 +80,7 @@ impl FileSink {
         let len = u32::try_from(bytes)
             .map_err(|_| IndexError::TooLarge { what, bytes, bytes_max })?
             .to_be_bytes();
-        // Before the checksum itself is appended, which it does not cover.
+        // Computed first, since the checksum does not include itself.
         self.sum();
         self.put_u32(self.section_crc);
         let len_at = self.section_start - len.len() as u64;
@@ -88,7 +88,7 @@ impl FileSink {
         match in_buffer.and_then(|at| self.buffer.get_mut(at..at + len.len())) {
             Some(place) => place.copy_from_slice(&len),
             None => {
-                // The place may straddle what is written and what is not.
+                // The length may be partly in the buffer, so the buffer is written before it.
                 self.flush(out)?;
                 out.write_at(&self.file, len_at, &len)?;
             }

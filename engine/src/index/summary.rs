@@ -1,10 +1,10 @@
-//! The summary of an index: the places of its tables' sampled entries, in few bytes, for the next
-//! instance that opens the index.
+//! The summary of an index: positions of the sampled entries of its tables, in few bytes, for the
+//! next instance that opens the index.
 //!
 //! Opening an index reads and checks its symbols and its postings offset table, and keeps one entry
-//! in 32: for a read of few series that is most of the work. A summary holds the places of these
-//! entries, so that the tables need not be read again. Storage keeps it as long as it likes,
-//! outside of the block; it never reaches a disk.
+//! in 32: for a read of few series that is most of the work. A summary has the positions of these
+//! entries, so that the tables need not be read again. The storage keeps a summary as long as it
+//! likes, outside of the block and never on disk.
 //!
 //! ```text
 //! ┌───────────────────────┬───────────────────────────────┬─────────┬────────────────┐

@@ -6,9 +6,9 @@
 //! └─────────┴───────────┴──────────────────────────────────┴───────┘
 //! ```
 //!
-//! A symbol's number is its position in the table, from 0. Series name symbols by number; in
+//! A symbol's number is its position in the table, from 0. Series refer to symbols by number; in
 //! version 1, by the byte offset in the file at which the symbol begins. [`SymbolTable`] keeps the
-//! place of every 32nd symbol in memory, and a bounded cache of groups of 32 decoded symbols.
+//! offset of every 32nd symbol in memory, and a bounded cache of groups of 32 decoded symbols.
 
 use super::postings_table::{put_string, split_string};
 use super::summary::split_u32;
@@ -16,15 +16,15 @@ use super::{FileSink, IndexError, NamedFile, SAMPLING, SymbolList};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
 use crate::storage::BlockWriter;
 
-/// Largest memory of decoded symbols; beyond it all are dropped. Small in tests.
+/// Largest memory of decoded symbols; beyond it all of them are dropped. Small in tests.
 const CACHE_BYTES_MAX: usize = if cfg!(test) { 32 * 1024 } else { 4 * 1024 * 1024 };
 
-/// Once `ALONE_MAX` groups were decoded alone, those behind a group are decoded with it, from about
-/// `READ_BYTES` bytes: a narrow read needs few.
+/// After `ALONE_MAX` groups were decoded alone, about `READ_BYTES` bytes are read and all groups in
+/// them decoded: only a narrow read needs few groups.
 const READ_BYTES: u64 = 16 * 1024;
 const ALONE_MAX: usize = 16;
 
-/// Largest memory of decoded symbols between two reads.
+/// Largest memory of decoded symbols that is kept from one read to the next.
 const RESTING_BYTES_MAX: usize = 64 * 1024;
 
 /// Memory of a group besides its text and ends.
@@ -46,7 +46,7 @@ pub(super) fn write_symbols(
 
 pub(crate) struct SymbolTable {
     file: NamedFile,
-    /// Start of the section's content, from which the groups' offsets count.
+    /// Start of the section's content, to which the offsets of groups are relative.
     start: u64,
     /// End of the last symbol.
     end: u64,
@@ -70,7 +70,7 @@ struct Decoded {
 }
 
 impl SymbolTable {
-    /// Reads the section once. With `by_offset`, series name symbols by offset.
+    /// Reads the section once. With `by_offset`, series refer to symbols by byte offset.
     pub(crate) fn read(
         file: NamedFile,
         offset: u64,
@@ -93,7 +93,7 @@ impl SymbolTable {
         Ok(SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0, alone: 0 })
     }
 
-    /// Appends the places of the groups, for [`SymbolTable::split_summary`].
+    /// Appends the offsets of the groups, for [`SymbolTable::split_summary`].
     pub(super) fn put_summary(&self, summary: &mut Vec<u8>) {
         for number in [self.start, self.end, u64::from(self.count)] {
             put_uvarint(summary, number);
@@ -111,7 +111,7 @@ impl SymbolTable {
         let (end, summary) = split_uvarint(summary)?;
         let (count, mut summary) = split_u32(summary)?;
         let group_count = (count as usize).div_ceil(SAMPLING);
-        // A step takes a byte or more, so a false count cannot ask for much memory.
+        // A step has one byte or more, so a false count cannot allocate much memory.
         let mut groups = Vec::with_capacity(group_count.min(summary.len()));
         let mut offset = 0u32;
         for _ in 0..group_count {
@@ -165,7 +165,7 @@ impl SymbolTable {
         self.count
     }
 
-    /// End of the section's content, in front of its checksum.
+    /// End of the section's content, before its checksum.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
@@ -192,7 +192,7 @@ impl SymbolTable {
         decoded.map_or("", |decoded| decoded.text(number as usize % SAMPLING))
     }
 
-    /// Ends a read: drops decoded symbols, unless they are few enough for the next.
+    /// Ends a read: drops decoded symbols, unless they need little memory.
     pub(super) fn rest(&mut self) {
         self.alone = 0;
         if self.cached_bytes > RESTING_BYTES_MAX {
@@ -214,8 +214,8 @@ impl SymbolTable {
         }
     }
 
-    /// Decodes a group. If the whole table may stay in memory, the groups behind it from the same
-    /// read are decoded, too; otherwise they would only push out others.
+    /// Decodes a group. If the whole table may stay in memory, the groups after it in the same read
+    /// are decoded, too; in a larger table they would only displace other groups.
     #[cold]
     fn decode_from(&mut self, first: usize) -> Result<(), IndexError> {
         let place = |group: Option<&Group>| {
@@ -251,7 +251,7 @@ impl SymbolTable {
 }
 
 impl Decoded {
-    /// Decodes so many symbols from the front; `None` if they are cut short or not UTF-8.
+    /// Decodes `symbols` symbols at the front; `None` if they are cut short or not UTF-8.
     fn split(bytes: &[u8], symbols: usize) -> Option<(Decoded, &[u8])> {
         let mut text = String::new();
         let mut ends = Vec::with_capacity(symbols);

@@ -1,7 +1,7 @@
 //! The strings of a new index: collected in a first pass, numbered in a second.
 //!
-//! Strings live in pages, since an index may have millions. Pages never move, and sorting moves
-//! places only, so that the text is in memory once.
+//! Strings are in pages, since an index may have millions. Pages never move, and sorting moves only
+//! the positions of strings, so that the text is in memory once.
 
 use super::IndexError;
 use crate::codec::{bytes_equal, hash_bytes};
@@ -19,14 +19,14 @@ pub struct SymbolCollector {
     spans: HashTable<Span>,
 }
 
-/// Strings that do not cross pages. One that is longer than a page has a long page alone.
+/// Strings that do not cross pages. A string longer than a page has a long page of its own.
 #[derive(Default)]
 struct Pages {
     pages: Vec<String>,
     bytes: usize,
 }
 
-/// Place of a string: its start, counted as if every page were [`PAGE_BYTES`] long.
+/// Position of a string: its start, counted as if every page were [`PAGE_BYTES`] long.
 #[derive(Clone, Copy)]
 struct Span {
     start: usize,
@@ -67,8 +67,8 @@ impl Pages {
 }
 
 impl SymbolCollector {
-    /// Makes a collector with the empty string, which upstream's indexes have, too. The seed keeps
-    /// senders of labels from crafting collisions.
+    /// Makes a collector with the empty string, which Prometheus' indexes have, too. The seed keeps
+    /// senders of labels from crafting hash collisions.
     pub fn new(seed: u64) -> SymbolCollector {
         let (text, spans) = (Pages::default(), HashTable::new());
         let mut collector = SymbolCollector { seed, text, spans };
@@ -98,8 +98,8 @@ impl SymbolCollector {
 
     /// Maximum memory of the strings until they are sorted and numbered.
     pub fn memory_bytes(&self) -> u64 {
-        // A table that grows is there twice, the second time with twice the places; that is more
-        // than what sorting and numbering add to one.
+        // A table that grows exists twice, the new one with twice the capacity; that is more than
+        // sorting and numbering need in addition to one table.
         let table = 4 * self.spans.len() * (size_of::<Span>() + 1);
         (self.text.bytes + table) as u64
     }

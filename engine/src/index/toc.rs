@@ -7,8 +7,8 @@
 //!   six offsets of 8 bytes                                                              4 bytes
 //! ```
 //!
-//! Label indices and their table are no longer used: both are written empty, beginning where the
-//! next section does, and ignored when read.
+//! Label indices and their table are no longer used: both are written empty, with the offset of
+//! another section, and ignored when read.
 
 use super::{HEADER_BYTES, IndexError, NamedFile};
 use crate::codec::crc32c;
@@ -32,7 +32,7 @@ impl Toc {
         bytes
     }
 
-    /// Reads the table and checks that the sections lie in order inside the file.
+    /// Reads the table and checks that the sections are in order inside the file.
     pub(super) fn read(file: &NamedFile) -> Result<Toc, IndexError> {
         let damage = |offset, what| IndexError::from(file.damage(offset, what));
         let offset = file.size().saturating_sub(TOC_BYTES as u64);

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Longest index in bytes: the reach of 32-bit references in steps of 16 bytes.
 const INDEX_BYTES_MAX: u64 = 16 * (u32::MAX as u64);
 
-/// Writes an index to the file `index` of the block that each call is given.
+/// Writes the file `index` of a new block, which each call gets as `out`.
 ///
 /// Memory: the symbols, four bytes for each label of each series, and buffers of fixed size.
 pub struct IndexWriter {
@@ -28,7 +28,7 @@ pub struct IndexWriter {
     last_series: Vec<LabelNumbers>,
     /// Offset of the last chunk of each file of chunks.
     last_chunks: BTreeMap<u32, u32>,
-    /// Kept between series to reuse its memory.
+    /// `entry` and `numbers` are kept between series to reuse their memory.
     entry: Vec<u8>,
     numbers: Vec<LabelNumbers>,
 }
@@ -60,7 +60,7 @@ impl IndexWriter {
         })
     }
 
-    /// Adds a series: after all before in label order, and with its chunks in time order.
+    /// Adds a series, which must follow the last one in label order, with chunks in time order.
     pub fn add_series(
         &mut self,
         labels: &Labels,
@@ -82,7 +82,7 @@ impl IndexWriter {
         self.check_chunks(chunks)
             .ok_or_else(|| IndexError::UnsortedChunks { labels: labels.to_string() })?;
         self.sink.pad_to(SERIES_ALIGN_BYTES);
-        // Padded to 16 bytes, so the reference loses nothing of the offset.
+        // A multiple of 16 bytes, so the reference loses nothing of the offset.
         let series_ref = self.next_ref()?;
         self.entry.clear();
         encode_entry(&mut self.entry, &self.numbers, chunks);
@@ -115,7 +115,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Returns `None` unless the chunks ascend in time without overlap, and in place in each file.
+    /// Returns `None` unless the chunks ascend in time without overlap, and in offset in each file.
     fn check_chunks(&mut self, chunks: &[ChunkMeta]) -> Option<()> {
         let mut last_time_ms = None;
         for chunk in chunks {

@@ -14,10 +14,10 @@ use crate::wire::{
 };
 use std::rc::Rc;
 
-/// Most bytes of frames for which memory is reserved at once.
+/// Largest number of bytes of frames for which memory is reserved at once.
 const FRAMES_BYTES_USUAL: usize = 256 * 1024;
 
-/// Bytes by which frames mostly exceed the number that is asked for.
+/// Bytes by which frames mostly exceed the requested number, since the last one is completed.
 const OVERSHOOT_BYTES: usize = 32 * 1024;
 
 /// The format of a cursor's answer.
@@ -44,15 +44,15 @@ pub struct Selection {
     pub format: FrameFormat,
     /// Number of the query, written into streamed frames.
     pub query_index: u32,
-    /// Largest streamed frame in bytes, but for one chunk more; 0 means the default.
+    /// Size in bytes at which a streamed frame is closed, after a whole chunk; 0 means the default.
     pub frame_bytes_max: u32,
     /// Largest number of samples in the `Samples` format; 0 means no limit.
     pub samples_max: u64,
-    /// Labels that each series gets unless it has a label of that name.
+    /// Labels that are added to each series without a label of the same name.
     pub external: Labels,
 }
 
-/// The size of all series that [`Cursor::measure`] has passed.
+/// Size of all series that [`Cursor::measure`] has read so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Whether all series were measured.
@@ -63,13 +63,13 @@ pub struct Measured {
     pub samples: u64,
 }
 
-/// Label names, label values, or series without their samples to look up.
+/// A lookup of label names, label values, or series without their samples.
 #[derive(Clone, Debug)]
 pub struct Lookup {
-    /// Sets of matchers; all of one set must hold. Without sets, every series counts.
+    /// Sets of matchers, of which all of one set must match. Without sets, all series match.
     pub matcher_sets: Vec<Vec<MatcherSpec>>,
-    /// Both ends included. Names and values come from each block, and from the head, that overlaps
-    /// the range; series must have a chunk that reaches into it.
+    /// Both ends included. Names and values are those of each block, and of the head, that overlaps
+    /// the range; series must have a chunk that overlaps the range.
     pub range: TimeRange,
     /// Largest number of names, values or series; 0 means no limit.
     pub limit: u64,
@@ -92,7 +92,7 @@ pub struct Cursor {
     plan: Plan,
 }
 
-/// Files that the plans of a cursor have named, and buffers for the next plan.
+/// Files that plans ([`Cursor::next_plan`]) have named, and buffers for the next plan.
 #[derive(Default)]
 struct Plan {
     /// Files of chunks, by block and number; a file's position is its number in plans.
@@ -149,7 +149,7 @@ impl Cursor {
         }
     }
 
-    /// Returns whether the limit left out series; known at the end.
+    /// Returns whether the limit left out series, which is known at the end of the answer.
     pub fn is_truncated(&self) -> bool {
         self.is_truncated
     }
@@ -163,7 +163,7 @@ impl Cursor {
     }
 
     fn next_found(&mut self) -> Result<Option<ChunkedSeries<FoundChunk>>> {
-        // Stays set, so that further calls return nothing, too.
+        // The flag stays set, so that further calls return nothing, too.
         if self.is_truncated {
             return Ok(None);
         }
@@ -177,7 +177,7 @@ impl Cursor {
         Ok(next)
     }
 
-    /// Returns the next series of the source. Chunks that were merged may lie outside the range.
+    /// Returns the next series of the source, without chunks that a merge put outside of the range.
     fn next_in_range(&mut self) -> Result<Option<ChunkedSeries<FoundChunk>>> {
         while let Some(mut series) = self.source.next_series()? {
             let had_chunks = !series.chunks.is_empty();
@@ -191,7 +191,7 @@ impl Cursor {
         Ok(None)
     }
 
-    /// Returns series until their chunks fill `bytes_max`: at least one, none at the end.
+    /// Returns series until their chunks reach `bytes_max`: at least one, or none at the end.
     pub fn next(&mut self, bytes_max: u32) -> Result<Vec<ChunkedSeries>> {
         let mut series = Vec::new();
         let mut bytes = 0;
@@ -205,9 +205,9 @@ impl Cursor {
         Ok(series)
     }
 
-    /// Returns frames until they fill `bytes_max`: at least one, none at the end. A frame is whole,
-    /// unless its series has more samples than fit: then it ends after a chunk and goes on in the
-    /// next call.
+    /// Returns frames until they reach `bytes_max`: at least one, or none at the end. A frame is
+    /// complete, unless it has more samples than fit: then its part ends after a chunk, and the
+    /// next call continues the frame.
     pub fn next_frames(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
         let room = FRAMES_BYTES_USUAL.min(bytes_max as usize) + OVERSHOOT_BYTES;
         let mut out = Vec::with_capacity(room);
@@ -223,7 +223,7 @@ impl Cursor {
             match self.format {
                 FrameFormat::Samples => {
                     let (writing, samples) = SeriesWriter::begin(&mut out, series, self.range)?;
-                    // Before the samples are written: an answer beyond the limit is an error.
+                    // Counted before samples are written: too many samples are an error.
                     self.count(samples)?;
                     self.writing = (samples > 0).then_some(writing);
                 }
@@ -233,9 +233,9 @@ impl Cursor {
         Ok(out)
     }
 
-    /// Returns a plan of the next series, until it fills `bytes_max`: at least one, none at the
-    /// end. It stands for the answer of [`Cursor::next_frames`], with the places of chunks that
-    /// blocks have.
+    /// Returns a plan of the next series until it reaches `bytes_max`: at least one series, or none
+    /// at the end. A plan replaces the answer of [`Cursor::next_frames`]: chunks that blocks have
+    /// are given by file and offset instead of their bytes.
     pub fn next_plan(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
         if self.format == FrameFormat::Samples {
             return Err(Error::Invalid("samples have no plan: their chunks are decoded".into()));
@@ -274,8 +274,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Passes over the next series until their chunks fill `bytes_max`, and returns the size of
-    /// what [`Cursor::next_frames`] would return for all series passed, up to the limit of samples.
+    /// Reads the next series until their chunks reach `bytes_max`. Returns the size of all that
+    /// [`Cursor::next_frames`] would return for the series read so far, up to the limit of samples.
     pub fn measure(&mut self, bytes_max: u32) -> Result<Measured> {
         let mut scratch = Vec::new();
         let mut bytes = 0;
@@ -347,11 +347,11 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the number of a file. Chunks come in the order of their blocks, again and again.
+    /// Returns the number of a file in plans; a new file gets the next number.
     #[inline]
     fn file(&mut self, block: &Rc<BlockReader>, number: u32) -> u32 {
         let is_it = |file: &(Rc<BlockReader>, u32)| file.1 == number && Rc::ptr_eq(&file.0, block);
-        // Blocks are read in turn, so the next chunk is mostly in the same file or the next.
+        // Chunks follow the order of blocks, so mostly the file is the last one or the next.
         let next = (self.last + 1) % self.files.len().max(1);
         for near in [self.last, next] {
             if self.files.get(near).is_some_and(is_it) {

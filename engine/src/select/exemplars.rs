@@ -15,7 +15,7 @@ const EXEMPLAR_BYTES: usize = 64;
 
 /// A source of exemplars, in the order of the head.
 pub trait ExemplarSource {
-    /// Returns the next exemplars, by series in no order, perhaps none; `None` at the end.
+    /// Returns the next exemplars by series in no order, or an empty page; `None` at the end.
     fn next_page(&mut self) -> Result<Option<Vec<SeriesExemplars>>>;
 }
 
@@ -62,7 +62,7 @@ impl ExemplarCursor {
             let holds = |matcher: &Matcher| matcher.matches(labels.get(matcher.name()));
             sets.iter().any(|matchers| matchers.iter().all(holds))
         };
-        // Series that are not selected, too: each is tested against the matchers once.
+        // Also has series that are not selected, so that each series is tested only once.
         let mut found: FxHashMap<Labels, Option<Vec<Exemplar>>> = FxHashMap::default();
         while let Some(page) = source.next_page()? {
             for SeriesExemplars { labels, exemplars } in page {
@@ -88,8 +88,8 @@ impl ExemplarCursor {
         Ok(ExemplarCursor { selected: selected.into_iter(), pending: None })
     }
 
-    /// Returns series until they fill `bytes_max`: at least one, none at the end. A series that
-    /// does not fit comes again with the rest of its exemplars.
+    /// Returns series until they reach `bytes_max`: at least one, or none at the end. A series that
+    /// does not fit is returned again with the rest of its exemplars.
     pub fn next(&mut self, bytes_max: u32) -> Vec<SeriesExemplars> {
         let (mut page, mut bytes) = (Vec::new(), 0);
         while page.is_empty() || bytes < bytes_max as usize {

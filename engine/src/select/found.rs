@@ -1,4 +1,4 @@
-//! Chunks that a selection found. Those of blocks are read when their bytes are needed.
+//! Chunks that a selection found. Chunks of blocks are read when their bytes are needed.
 
 use super::SeriesSource;
 use super::merge::Mergeable;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub enum FoundChunk {
     /// A chunk whose bytes were read.
     Read(Chunk),
-    /// A chunk that a block has, in the form to be returned.
+    /// A chunk in a block that can be returned as it is, and is not read yet.
     InBlock(Rc<BlockReader>, ChunkMeta),
 }
 

@@ -13,14 +13,14 @@ pub struct LineCursor {
     source: Box<dyn SeriesSource>,
     range: TimeRange,
     writer: LineWriter,
-    /// Damage that the source skips.
+    /// Damage that the source has skipped.
     damages: Damages,
     series: Option<(ChunkedSeries, usize)>,
     is_at_end: bool,
 }
 
 impl LineCursor {
-    /// Writes the samples in the range of a source that skips these damages.
+    /// Makes a cursor on the samples in the range of a source that reports damage in `damages`.
     pub fn new(
         source: Box<dyn SeriesSource>,
         damages: Damages,
@@ -31,12 +31,12 @@ impl LineCursor {
         LineCursor { source, range, writer, damages, series: None, is_at_end: false }
     }
 
-    /// Returns lines until they fill `bytes_max`, by whole chunks: at least one, none at the end.
-    /// An error reports one place that is left out; the next call continues behind it.
+    /// Returns the lines of whole chunks until they reach `bytes_max`: at least one, or none at the
+    /// end. An error reports one skipped damage; the next call continues after the damage.
     pub fn next(&mut self, bytes_max: u32) -> Result<String> {
         let mut out = String::new();
         while out.len() < bytes_max.max(1) as usize {
-            // Lines in front of damage are returned first, and the damage with the next call.
+            // Lines before damage are returned first, and the damage by the next call.
             match self.damages.is_empty() {
                 true => {}
                 false if !out.is_empty() => break,
@@ -48,7 +48,7 @@ impl LineCursor {
                         self.damages.put(damage);
                         continue;
                     }
-                    // The source may have skipped damage behind its last series.
+                    // The source may have skipped damage after its last series.
                     Ok(None) if self.damages.is_empty() => break,
                     Ok(None) => continue,
                     Ok(Some(series)) => {
@@ -77,7 +77,7 @@ impl LineCursor {
         Ok(out)
     }
 
-    /// Returns the next series. An error that cannot be skipped is the end, so the next call ends.
+    /// Returns the next series. The source could not skip an error, so the series end with it.
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         if self.is_at_end {
             return Ok(None);

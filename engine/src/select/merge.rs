@@ -28,10 +28,10 @@ impl Mergeable for Chunk {
     }
 }
 
-/// Merges sources; of samples at the same time, that of the earliest source is kept.
+/// Merges sources; of samples at the same time, the one of the source listed first is kept.
 pub struct Merge<C = Chunk> {
     sources: Vec<Peeked<C>>,
-    /// Sources that have the next series; kept to reuse its memory.
+    /// Numbers of the sources that have the next series; kept to reuse the memory.
     holders: Vec<usize>,
 }
 
@@ -124,7 +124,7 @@ impl<C: Mergeable> SeriesSource<C> for Merge<C> {
     }
 
     fn estimate(&mut self) -> Result<usize> {
-        // Sources mostly have the same series, so their numbers are not added.
+        // Sources mostly have the same series, so the largest estimate is used, not the sum.
         self.sources
             .iter_mut()
             .map(|peeked| peeked.source.estimate())
@@ -133,10 +133,10 @@ impl<C: Mergeable> SeriesSource<C> for Merge<C> {
 }
 
 /// Brings chunks of one series into time order without overlap. Chunks that overlap no other stay
-/// as they are; the others are decoded, and of samples at the same time the one from the chunk that
+/// as they are; other chunks are decoded. Of samples at the same time, the one from the chunk that
 /// was listed first is kept.
 pub fn merge_chunks<C: Mergeable>(labels: &Labels, chunks: Vec<C>) -> Result<Vec<C>> {
-    // Mostly the sources have chunks of different times, and the newest source is the first.
+    // In the usual case the chunks of sources do not overlap, and the newest source is the first.
     let follows = |a: &C, b: &C| a.span().end_ms < b.span().start_ms;
     let runs: Vec<&[C]> = chunks.chunk_by(follows).collect();
     let is_before = |later: &[C], earlier: &[C]| match (earlier.last(), later.first()) {
@@ -187,7 +187,7 @@ fn merge_overlapping<C: Mergeable>(
     Ok(())
 }
 
-/// Encodes overlapping chunks; of samples at the same time, the lowest rank's is kept.
+/// Encodes overlapping chunks; of samples at the same time, the one of the lowest rank is kept.
 fn encode_merged(labels: &Labels, group: &[(usize, Chunk)]) -> Result<Vec<Chunk>> {
     let mut ranked: Vec<(usize, StartedValue)> = Vec::new();
     for (rank, chunk) in group {
@@ -198,7 +198,7 @@ fn encode_merged(labels: &Labels, group: &[(usize, Chunk)]) -> Result<Vec<Chunk>
     ranked.dedup_by_key(|(_, sample)| sample.timestamp_ms);
     let mut rank_before = None;
     let samples = ranked.into_iter().map(|(rank, sample)| {
-        // A histogram's hint on the one before it holds only within its own chunk.
+        // A reset hint refers to the previous histogram of the same chunk only.
         let follows = rank_before.replace(rank).is_none_or(|before| before == rank);
         let StartedValue { timestamp_ms, start_ms, value } = sample;
         let value = if follows { value } else { value.without_reset_hint() };
@@ -207,7 +207,7 @@ fn encode_merged(labels: &Labels, group: &[(usize, Chunk)]) -> Result<Vec<Chunk>
     encode_started(samples).map_err(in_series(labels))
 }
 
-/// Removes samples outside of a range; chunks that reach out of it are decoded.
+/// Removes samples outside of a range; chunks that are partly outside are decoded.
 pub fn clip_chunks(labels: &Labels, chunks: Vec<Chunk>, range: TimeRange) -> Result<Vec<Chunk>> {
     let mut clipped = Vec::with_capacity(chunks.len());
     for chunk in chunks {

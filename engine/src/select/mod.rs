@@ -1,14 +1,14 @@
 //! Reading: series of blocks and head, merged in label order, one at a time.
 //!
-//! A [`Cursor`] holds one series of each source and at most one answer frame, however large the
-//! selection is. It reads the chunks of blocks last, when an answer needs their bytes; a plan only
-//! names them. Nothing here writes.
+//! A [`Cursor`] has one series of each source and at most one answer frame in memory, however large
+//! the selection is. The chunks of blocks are read last, when an answer needs their bytes; a plan
+//! only has their files and offsets. Nothing here writes.
 //!
-//! Duplicates: if several sources have a sample of the same series and time, the head's is kept,
-//! then that of the newest block.
+//! Duplicates: if several sources have a sample of the same series and time, the sample of the head
+//! is kept, or else that of the newest block.
 //!
-//! Lookups of labels go the same way: series without chunks through a [`Cursor`], label names and
-//! values through a [`StringCursor`]; exemplars through an [`ExemplarCursor`].
+//! Lookups of labels work in the same way: a [`Cursor`] returns series without chunks, a
+//! [`StringCursor`] label names and values, an [`ExemplarCursor`] exemplars.
 
 mod cursor;
 mod exemplars;

@@ -1,7 +1,7 @@
-//! The head of another instance, where every call does a slice of work.
+//! The head of another instance; every call on it does a slice of work.
 //!
-//! If matchers cost the head more than a slice, this instance applies them: it reads the labels of
-//! all series, page by page, and tells the head which ones to keep.
+//! If matchers cost the head more than a slice, this instance applies the matchers: it reads the
+//! labels of all series, page by page, and reports to the head which series to keep.
 
 use super::{ExemplarSource, HeadSource, Lookup, SeriesSource, StringSource};
 use crate::error::{Error, Result};
@@ -30,8 +30,8 @@ pub enum Opened<T> {
 /// A page of the head's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadPage {
-    /// `prometheus.ChunkedSeries` messages, each preceded by its length; perhaps none before the
-    /// end.
+    /// `prometheus.ChunkedSeries` messages, each preceded by its length; may be empty although more
+    /// pages follow.
     pub series: Vec<u8>,
     /// Whether this is the last page.
     pub is_last: bool,
@@ -48,9 +48,9 @@ pub struct HeadDeletion {
 
 /// The head of another instance.
 pub trait RemoteHead {
-    /// A position among its series.
+    /// A position in the series of the head.
     type Cursor: RemoteCursor + 'static;
-    /// A position in its names or values.
+    /// A position in label names or values of the head.
     type Strings: RemoteStrings + 'static;
 
     /// Opens a cursor of the series that any of the sets selects.
@@ -82,25 +82,25 @@ pub trait RemoteHead {
 
 /// A cursor on another instance's head.
 pub trait RemoteCursor {
-    /// Returns the next series, about `bytes_max` of them.
+    /// Returns the next series, about `bytes_max` bytes of messages.
     fn next(&mut self, bytes_max: u32) -> Result<HeadPage>;
 
     /// Returns the next series, without chunks and external labels.
     fn labels(&mut self, bytes_max: u32, only_in_range: bool) -> Result<HeadPage>;
 
-    /// Keeps these series of the last page of labels.
+    /// Selects series of the last page of labels, by position, for the time after the rewind.
     fn keep(&mut self, positions: &[u32]) -> Result<()>;
 
-    /// Starts again from the first series, with the kept ones only.
+    /// Starts again from the first series; if series were kept, with these series only.
     fn rewind(&mut self) -> Result<()>;
 
-    /// Deletes samples of the next series.
+    /// Deletes the samples in the range of the cursor from the next series.
     fn delete(&mut self) -> Result<HeadDeletion>;
 }
 
 /// Names or values of another instance's head.
 pub trait RemoteStrings {
-    /// Returns the next strings, about `bytes_max` of them; none at the end.
+    /// Returns the next strings, about `bytes_max` bytes; none at the end.
     fn next(&mut self, bytes_max: u32) -> Result<Vec<String>>;
 }
 
@@ -116,7 +116,7 @@ fn opened<T>(mut open: impl FnMut() -> Result<Opened<T>>) -> Result<Option<T>> {
 }
 
 fn open_all<R: RemoteHead>(head: &R, range: TimeRange, external: &Labels) -> Result<R::Cursor> {
-    // Without matchers nothing costs too much: a host that refuses has failed.
+    // Without matchers the head never refuses, so a refusal is a failure of the host.
     let failed = || {
         let reason = "the head's instance refused to select all series".into();
         Error::Storage(StorageError::Io { reason })

@@ -1,7 +1,7 @@
 //! Samples of a series in a range, as a SAMPLES answer has them.
 //!
-//! Samples are passed twice, since their size precedes them. Most chunks of floats need no decoding
-//! for that, since all their samples take the same number of bytes.
+//! Samples are read twice, since their size precedes them. The size of most chunks of floats is
+//! known without decoding, since all their samples have the same number of bytes.
 
 use crate::chunk::{Chunk, ChunkError, Encoding, sample_count, samples, values};
 use crate::error::Error;
@@ -94,7 +94,7 @@ impl SeriesWriter {
         if extent.samples > 0 {
             put_series_head(out, &series.labels, extent.bytes);
         }
-        // Fields in the order of their numbers: floats, then histograms.
+        // Fields must be in the order of their numbers: floats, then histograms.
         sort::sort_by_key(&mut series.chunks, |chunk| chunk.encoding != Encoding::Xor);
         Ok((SeriesWriter { series, range, written: 0, bytes_left: extent.bytes }, extent.samples))
     }
@@ -120,7 +120,7 @@ impl SeriesWriter {
 
 fn put_samples(out: &mut Vec<u8>, chunk: &Chunk, range: TimeRange) -> Result<(), ChunkError> {
     if chunk.encoding == Encoding::Xor {
-        // A sample takes two bits at least, whatever the chunk says.
+        // A sample has two bits at least, so a larger count is false.
         let count = usize::from(sample_count(chunk)?).min(4 * chunk.data.len());
         out.reserve(count * FLOAT_BYTES_MAX);
         for sample in samples(chunk)? {

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// A source of series in label order, with chunks in time order that touch the range.
+/// A source of series in label order, with chunks in time order that overlap the range.
 pub trait SeriesSource<C = Chunk> {
     /// Returns the next series; `None` at the end.
     fn next_series(&mut self) -> Result<Option<ChunkedSeries<C>>>;
@@ -19,7 +19,7 @@ pub trait SeriesSource<C = Chunk> {
     /// Starts again from the first series.
     fn rewind(&mut self) -> Result<()>;
 
-    /// Estimates the number of series before they are read: that of the largest block, 0 of a head.
+    /// Estimates the number of series before reading: that in the largest block, or 0 in a head.
     fn estimate(&mut self) -> Result<usize> {
         Ok(0)
     }
@@ -27,8 +27,8 @@ pub trait SeriesSource<C = Chunk> {
 
 /// The head of this or another instance.
 pub trait HeadSource {
-    /// Selects from the head. Series get external labels besides their own, and come in the order
-    /// of both. While the source lives, the head truncates nothing.
+    /// Selects series of the head and adds external labels; series are in the order of the
+    /// resulting labels. While the source exists, the head truncates nothing.
     fn select(
         &self,
         matchers: &[MatcherSpec],
@@ -46,7 +46,7 @@ pub trait HeadSource {
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn StringSource>>;
 
     /// Deletes the samples in a range of the series that any selector selects; without selectors,
-    /// of all series. Returns the number of series that may have had some.
+    /// of all series. Returns the number of series that may have had such samples.
     fn delete(&self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<u64>;
 
     /// Returns the head's exemplars in a range, not sorted.
@@ -71,15 +71,15 @@ pub struct BlockSeries {
     /// Parts of the range that are needed.
     windows: Windows,
     external: Labels,
-    /// Collects skipped damage; without it, damage ends the read.
+    /// Collects skipped damage; if `None`, damage ends the read.
     damages: Option<Damages>,
     metas: Vec<ChunkMeta>,
-    /// The labels that the next series most likely has.
+    /// Labels that the next series most likely has.
     latest: LatestLabels,
 }
 
-/// Labels that one of several sources found last. Blocks mostly have the same series, and are read
-/// in turn.
+/// Labels that one of several sources returned last. The next source most likely has the same
+/// series, since sources are read in turn.
 #[derive(Clone, Default)]
 pub struct LatestLabels(Rc<RefCell<Labels>>);
 
@@ -89,12 +89,12 @@ impl LatestLabels {
     }
 }
 
-/// Damage that a read has skipped, in the order of discovery; clones share it.
+/// Damage that a read has skipped, in the order of discovery; clones share the same list.
 #[derive(Clone, Default)]
 pub struct Damages(Rc<RefCell<VecDeque<Error>>>);
 
 impl Damages {
-    /// Adds a place that is left out.
+    /// Adds damage that was skipped.
     pub fn put(&self, damage: impl Into<Error>) {
         self.0.borrow_mut().push_back(damage.into());
     }
@@ -143,8 +143,8 @@ impl BlockSeries {
         BlockSeries { latest: latest.clone(), ..self }
     }
 
-    /// Skips damage. The memory of what was skipped is bounded by the index: a few words for each
-    /// entry and chunk that it lists.
+    /// Skips damage, and collects it in `damages`. The memory for that is bounded by the index: a
+    /// few words for each entry and chunk in the index.
     pub fn stepping_over(self, damages: &Damages) -> BlockSeries {
         BlockSeries { damages: Some(damages.clone()), ..self }
     }
@@ -179,7 +179,7 @@ impl BlockSeries {
     /// Like `read`, but chunks are read only if samples of them may be deleted.
     fn find(&mut self, series_ref: SeriesRef) -> Result<Option<ChunkedSeries<FoundChunk>>> {
         let Some(labels) = self.look_up(series_ref)? else { return Ok(None) };
-        // A chunk with deleted samples must be encoded again, so it cannot be named.
+        // A chunk with deleted samples must be encoded again, so its stored bytes are of no use.
         let chunks: Vec<FoundChunk> = if self.block.deleted_ranges(series_ref).is_empty() {
             let found = |meta: &ChunkMeta| FoundChunk::InBlock(Rc::clone(&self.block), *meta);
             self.metas.iter().map(found).collect()
@@ -218,13 +218,13 @@ impl BlockSeries {
         next
     }
 
-    /// Adds external labels; the result is several sources, since one alone would not be sorted.
+    /// Adds external labels. Returns several sources that are sorted; a single one would not be.
     pub fn with_external(self, external: &Labels) -> Result<Vec<BlockSeries>> {
         if external.is_empty() {
             return Ok(vec![self]);
         }
         let carries = |(name, _): (&str, &str)| self.block.index().label_value_count(name) > 0;
-        // If the block has no such name, the number of labels suffices, which is read faster.
+        // If the block has none of the names, the group follows from the label count, read faster.
         let is_carried = external.iter().any(carries);
         let mut groups: BTreeMap<OrderGroup, Vec<SeriesRef>> = BTreeMap::new();
         for series in self.refs {
@@ -236,7 +236,7 @@ impl BlockSeries {
         }
         let block = &self.block;
         let source = |refs| BlockSeries::of(Rc::clone(block), refs, self.range, external.clone());
-        // Series that store a label take precedence over those that are only given it.
+        // Series that store a label take precedence over series to which it is added.
         Ok(groups.into_values().rev().map(source).collect())
     }
 }
@@ -307,7 +307,7 @@ impl BlockLabels {
     /// Returns whether a chunk reaches into the range and is not deleted as a whole.
     fn counts(&self, series: SeriesRef, chunk: &ChunkMeta) -> bool {
         let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
-        // A chunk counts if it is deleted in part: only decoding would show what is left.
+        // A chunk that is deleted in part counts as kept: only decoding would show what is left.
         let deleted = self.block.deleted_ranges(series);
         span.overlaps(&self.range) && !deleted.iter().any(|range| range.covers(&span))
     }

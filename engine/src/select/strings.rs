@@ -69,7 +69,7 @@ impl StringCursor {
 
     fn next_string(&mut self) -> Result<Option<String>> {
         if self.limit > 0 && self.given >= self.limit {
-            // Stays set: later calls find no pending string.
+            // The flag stays set, although later calls find no pending string.
             self.is_truncated |= !self.pending.is_empty();
             self.pending.clear();
         }
@@ -117,7 +117,7 @@ impl StringSource for BlockNames {
     }
 }
 
-/// Reading so many series never costs much, while lists of a few values may be long.
+/// Reading this many series never costs much, while lists of a few values may be long.
 const FEW_SERIES: usize = if cfg!(test) { 2 } else { 64 };
 
 /// The values that a block's series have for a label name.
@@ -132,7 +132,7 @@ pub struct BlockValues {
 enum Rest {
     /// Values of few series, as symbol numbers.
     Numbers(std::vec::IntoIter<u32>),
-    /// The rest of the table of all values, behind this one.
+    /// Values in the table of all values from `after` on, to be tested against `series`.
     Table {
         series: Vec<SeriesRef>,
         after: Option<String>,
@@ -155,7 +155,7 @@ impl BlockValues {
             // If every series is wanted, none has to be read.
             let beyond = if sets.select_all() { Vec::new() } else { sets.beyond(name) };
             let series = select_any(index, &beyond)?;
-            // A set of this label alone selects values whatever series have them.
+            // A set that has only matchers of this label selects values whatever series have them.
             let all_look_beyond = beyond.len() == sets.sets().len();
             let by_series_max = (value_count / VALUES_PER_SERIES).max(FEW_SERIES);
             if all_look_beyond && series.len() <= by_series_max {
@@ -177,7 +177,7 @@ impl BlockValues {
         let mut bytes = 0;
         let mut stopped_at = None;
         let walk = |value: &str, list| -> std::result::Result<ControlFlow<()>, IndexError> {
-            // The walk begins with the last value of the page before.
+            // The walk begins with the last value of the previous page.
             if after.as_deref() == Some(value) {
                 return Ok(ControlFlow::Continue(()));
             }

@@ -1,4 +1,4 @@
-//! Windows: the times that a reader needs, if they are less than a range.
+//! Windows: the parts of a range that a reader needs.
 
 use crate::model::TimeRange;
 
@@ -9,7 +9,7 @@ pub struct Windows {
     pub range: TimeRange,
     /// Milliseconds between the ends of two windows; 0 if the whole range is needed.
     pub step_ms: i64,
-    /// Milliseconds from the end of a window, which is included, back to its start.
+    /// Milliseconds from the start of a window, which is excluded, to its end, which is included.
     pub width_ms: i64,
 }
 
@@ -29,7 +29,7 @@ impl Windows {
         if self.step_ms <= 0 || self.width_ms >= self.step_ms {
             return true;
         }
-        // The first window that ends at the first time or later. Differences may exceed 64 bits.
+        // Finds the first window that ends at `first_ms` or later. Differences may exceed 64 bits.
         let steps_back = i128::from(end_ms).abs_diff(i128::from(first_ms)) / self.step_ms as u128;
         let window_end = i128::from(end_ms) - steps_back as i128 * i128::from(self.step_ms);
         window_end - i128::from(self.width_ms) < i128::from(last_ms)

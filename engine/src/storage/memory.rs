@@ -1,6 +1,6 @@
-//! Both storages in memory: for tests, and for embedders that need no durability.
+//! Log and blocks in memory: for tests, and for embedders that need no durability.
 //!
-//! Clones share their content, so a test can restart an engine on it without a disk.
+//! Clones share their content, so a test can restart an engine on the same content.
 
 use super::*;
 use std::cell::RefCell;
@@ -68,7 +68,7 @@ impl Log {
     }
 
     fn current(&mut self, log: LogKind) -> u32 {
-        // Numbers go on behind the checkpoint, so that none is used twice.
+        // Numbers continue after the checkpoint, so that none is used twice.
         let next = self.checkpoint.as_ref().map_or(0, |(last, _)| last + 1);
         self.segments(log).keys().next_back().copied().unwrap_or(next)
     }
@@ -118,7 +118,7 @@ impl Wal for MemoryWal {
     fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
         let log = Rc::clone(&self.log);
         if let Some((before, _)) = &log.borrow().checkpoint
-            // The same one may be begun again: its commit may have failed and taken effect.
+            // An equal number is allowed: a commit that failed may have taken effect.
             && *before > last_segment
         {
             let reason = format!("a checkpoint cannot end with {last_segment}, before {before}");
@@ -136,7 +136,7 @@ impl WalCheckpoint for MemoryCheckpoint {
 
     fn commit(self: Box<Self>) -> StorageResult<()> {
         let mut log = self.log.borrow_mut();
-        // Only now: a checkpoint that is not committed leaves no trace.
+        // Only on commit: a checkpoint that is not committed leaves no trace.
         log.in_order.retain(|segment, _| *segment > self.last_segment);
         log.checkpoint = Some((self.last_segment, self.records));
         Ok(())

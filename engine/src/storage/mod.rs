@@ -1,7 +1,7 @@
 //! Storage outside of the engine: a log, block files, and another instance's head for a query.
 //!
 //! These traits mirror the imported WIT interfaces `wal`, `blocks` and `head-source`; the WIT files
-//! hold the full contract. No format is known here. [`memory`] implements both storages.
+//! have the full contract. The traits know no file format. [`memory`] implements log and blocks.
 
 pub mod memory;
 
@@ -45,16 +45,16 @@ pub enum LogKind {
     /// Series, and samples in order: upstream's `wal`.
     #[default]
     InOrder,
-    /// Out-of-order samples: upstream's `wbl`. Its records name series of the other log.
+    /// Out-of-order samples: upstream's `wbl`. Its records refer to series of the other log.
     OutOfOrder,
 }
 
 /// Records read back from a log, in the order they were appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalBatch {
-    /// The log they come from.
+    /// Log that the records are from.
     pub log: LogKind,
-    /// The segment that has all these records; a checkpoint counts as the one it ends with.
+    /// Segment that has all these records; for a checkpoint, the last segment that it replaces.
     pub segment: u32,
     /// Complete records in the order of the log.
     pub records: Records,
@@ -100,14 +100,14 @@ pub trait Wal {
     fn append(&mut self, log: LogKind, records: &[Vec<u8>]) -> StorageResult<u32>;
 
     /// Returns the segment that the next batch is expected in. A host that ends segments by itself
-    /// ends a segment now if it is time, and else takes the batch into this one.
+    /// ends one now, if that is due, so that the batch goes into the returned segment.
     fn next_segment(&mut self, log: LogKind) -> StorageResult<u32> {
         self.append(log, &[])
     }
 
-    /// Returns the next batch of earlier runs, about `bytes_max` long: all of the in-order log,
-    /// then all of the out-of-order one; `None` at the end, which must be reached before the first
-    /// `append`.
+    /// Returns the next batch of earlier runs, about `bytes_max` long: first all of the in-order
+    /// log, then all of the out-of-order log; `None` at the end. The end must be reached before the
+    /// first `append`.
     fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>>;
 
     /// Ends the segment being written, so that it can be truncated; returns its number.
@@ -144,10 +144,10 @@ pub trait Blocks {
     /// Deletes a block; it disappears from the list in one step.
     fn delete(&self, block: &str) -> StorageResult<()>;
 
-    /// Replaces the `tombstones` of a committed block, then its `meta.json`, in which only the
-    /// number of tombstones and whether the log has their deletions change. Each step is durable
-    /// and atomic: an opened file has the old content or the new. Open handles and hard links keep
-    /// the old. Nothing else in a block ever changes.
+    /// Replaces the `tombstones` of a committed block, then its `meta.json`. In `meta.json` only
+    /// the number of tombstones changes, and whether the log has their deletions. Each step is
+    /// durable and atomic: an opened file has the old content or the new. Open handles and hard
+    /// links keep the old content. Nothing else in a block ever changes.
     fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()>;
 }
 
@@ -156,7 +156,7 @@ pub trait Blocks {
 pub struct ChunkBytes {
     /// Bytes as the file has them.
     pub bytes: Vec<u8>,
-    /// Ends of consecutive intact chunks from the first byte on; others were not checked.
+    /// Ends of consecutive intact chunks from the first byte on; later chunks were not checked.
     pub ends: Vec<u32>,
 }
 
@@ -165,10 +165,10 @@ pub trait BlockFile {
     /// Length of the file in bytes.
     fn size(&self) -> u64;
 
-    /// Reads exactly `len` bytes from `offset`; an error if the file ends before.
+    /// Reads exactly `len` bytes from `offset`; an error if the file is too short.
     fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>>;
 
-    /// Reads from a file of chunks, one of which begins at `offset`. Storage may check chunks.
+    /// Reads from a file of chunks; a chunk must begin at `offset`. The storage may verify chunks.
     fn read_chunks(&self, offset: u64, len: u32) -> StorageResult<ChunkBytes> {
         Ok(ChunkBytes { bytes: self.read_at(offset, len)?, ends: Vec::new() })
     }
@@ -187,11 +187,11 @@ pub trait BlockWriter {
     /// Returns the ULID of the new block.
     fn id(&self) -> &str;
 
-    /// Writes at an offset of a file, which is created by its first write. Holes are an error.
+    /// Writes at an offset of a file, which the first write creates. Leaving a hole is an error.
     fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> StorageResult<()>;
 
     /// Links a file of a committed block into this one under a new name, without a copy; either
-    /// block may be deleted. Returns false, with nothing done, if the storage cannot link.
+    /// block may be deleted later. Returns false, and does nothing, if the storage cannot link.
     fn link_file(&mut self, _block: &str, _file: &str, _new_file: &str) -> StorageResult<bool> {
         Ok(false)
     }

@@ -1,7 +1,7 @@
 //! Native histograms as dumps print them: `{count:3, sum:4.5, [-0.001,0.001]:1, (1,2]:2}`.
 //!
-//! Buckets come from the most negative to the most positive; empty ones are left out. Bounds are
-//! open below and closed above, but for negative buckets, where it is the other way round.
+//! Buckets are printed from the most negative to the most positive, without empty buckets. A bucket
+//! excludes its lower and includes its upper bound; a negative bucket does the reverse.
 
 use crate::model::NativeHistogram;
 use crate::model::histogram::{Count, Side};
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use tidepool_model::buckets::upper_bound;
 use tidepool_model::number::general;
 
-/// Printing of a kind of counts.
+/// Printing of integer or float counts.
 pub(super) trait PrintedCount: Count {
     fn put(self, out: &mut String);
 
@@ -47,7 +47,7 @@ pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &Nativ
     out.push_str(&general(histogram.sum));
     let used = |(_, count): &(i64, C::Bucket)| *count != C::Bucket::default();
     let mut negative: Vec<_> = histogram.counts(Side::Negative).filter(used).collect();
-    // Buckets come by absolute value, so negative ones are reversed.
+    // `counts` is in the order of absolute values, so negative buckets are reversed.
     negative.reverse();
     for (index, count) in negative {
         let span = (-upper(index), -upper(index.saturating_sub(1)));
@@ -67,7 +67,7 @@ pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &Nativ
     out.push('}');
 }
 
-/// Appends `, [lower,upper]:`, where each end may be inside or not.
+/// Appends `, [lower,upper]:`, with a round bracket at an end that is not inside.
 fn put_bounds(out: &mut String, (lower, upper): (f64, f64), inside: (bool, bool)) {
     out.push_str(if inside.0 { ", [" } else { ", (" });
     out.push_str(&general(lower));

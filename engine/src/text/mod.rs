@@ -5,8 +5,9 @@
 //! OpenMetrics  up{job="node"} 1 1700000000.000
 //! ```
 //!
-//! Numbers (`tidepool_model::number`) and quoted strings (`quote.rs`) are Go's. Native histograms
-//! have a form in dumps only: `histogram.rs`. Source: `promtool tsdb dump` and `dump-openmetrics`.
+//! Numbers (`tidepool_model::number`) and quoted strings (`quote.rs`) are formatted as in Go.
+//! Native histograms are in dumps only: `histogram.rs`. Source: `promtool tsdb dump` and
+//! `dump-openmetrics`.
 
 mod histogram;
 mod lines;

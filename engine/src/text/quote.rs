@@ -75,7 +75,7 @@ fn is_plain(name: &str, is_mark: impl Fn(u8) -> bool) -> bool {
 fn printable_ranges() -> Vec<(char, char)> {
     let class = match regex_syntax::parse(PRINTABLE).map(regex_syntax::hir::Hir::into_kind) {
         Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) => class,
-        // The expression is a constant; without the table, all others are written as escapes.
+        // Never reached, as the expression is constant; non-ASCII characters would be escaped.
         _ => return Vec::new(),
     };
     class.ranges().iter().map(|range| (range.start(), range.end())).collect()

@@ -32,7 +32,7 @@ pub enum Record<'a> {
     FloatHistograms(HistogramRecords<'a, f64>),
     /// Float samples that upstream wrote together with start timestamps.
     SamplesV2(SampleV2Records<'a>),
-    /// Samples by columns, of which a [`ColumnReader`](super::ColumnReader) makes rows.
+    /// Samples by columns, which a [`ColumnReader`](super::ColumnReader) decodes to rows.
     Columns(ColumnRecord<'a>),
     /// All earlier deletions are applied; the number is a time in milliseconds (`own_records.rs`).
     DeletionsApplied(i64),
@@ -78,7 +78,7 @@ pub struct SampleRecords<'a> {
     first_timestamp_ms: i64,
 }
 
-/// Decodes a record's head; the iterators inside decode the content.
+/// Decodes the head of a record; the returned iterators decode the content.
 pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
     // An empty record has no type; replay skips it like an unknown one.
     let Some((kind, rest)) = record.split_first() else { return Ok(Record::Unknown(0)) };
@@ -128,7 +128,7 @@ pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
     }
 }
 
-/// Splits off the reference and time that rows are relative to, absent only without rows.
+/// Splits off the reference and time that rows are relative to; both are absent without rows.
 fn heads(record: &[u8]) -> Result<(RowHeads, &[u8]), RecordError> {
     let rest = record.get(1..).unwrap_or_default();
     if rest.is_empty() {
@@ -167,7 +167,7 @@ impl<'a> Iterator for SeriesRecords<'a> {
 }
 
 impl SampleRecords<'_> {
-    /// Passes all rows to `take`, as the iterator returns them, in a loop that dominates replay.
+    /// Passes all rows of the iterator to `take`, in a loop that dominates the time of a replay.
     #[inline(always)]
     pub fn each(mut self, mut take: impl FnMut(u64, Sample)) -> Result<(), RecordError> {
         loop {
@@ -221,10 +221,10 @@ fn split_series(bytes: &[u8]) -> Option<(SeriesRecord<'_>, &[u8])> {
     Some((SeriesRecord { series_ref, labels }, rest))
 }
 
-/// Splits off label names and values in turn, after their number.
+/// Splits off label names and values in turn, after the number of labels.
 pub(super) fn split_labels(bytes: &[u8]) -> Option<(LabelPairs<'_>, &[u8])> {
     let (count, mut rest) = split_uvarint(bytes)?;
-    // A label takes at least two length bytes, which bounds the memory.
+    // A label has two length bytes at least, so a false count cannot allocate much.
     let count = usize::try_from(count).ok().filter(|count| *count <= rest.len() / 2)?;
     let mut labels = Vec::with_capacity(count);
     for _ in 0..count {
@@ -244,10 +244,10 @@ fn split_sample(bytes: &[u8]) -> Option<(i64, i64, f64, &[u8])> {
     Some((ref_delta, time_delta, f64::from_bits(bits), rest))
 }
 
-/// Bytes of a row whose differences take three bytes each, the longest that `each` reads at once.
+/// Bytes of the longest near row, which `each` decodes at once: both differences have three bytes.
 const NEAR_BYTES: usize = 3 + 3 + 8;
 
-/// Splits off a near row: differences of reference and time, bits of the value, and its length.
+/// Decodes a near row: differences of reference and time, bits of the value, length of the row.
 #[inline(always)]
 fn near_sample(bytes: &[u8; NEAR_BYTES]) -> Option<(i64, i64, u64, usize)> {
     // Both differences take at most six bytes, so one word holds them.
@@ -262,7 +262,7 @@ fn near_sample(bytes: &[u8; NEAR_BYTES]) -> Option<(i64, i64, u64, usize)> {
 /// Decodes a zigzag-folded value of at most three bytes at a word's beginning, with its length.
 #[inline(always)]
 fn near_varint(word: u64) -> Option<(i64, usize)> {
-    // The seven bits of each byte move down over the continuation bits before them.
+    // The seven bits of each byte are moved down over the continuation bits of earlier bytes.
     let low = (word & 0x7f) as u32;
     let middle = (word >> 1 & 0x7f << 7) as u32;
     let high = (word >> 2 & 0x7f << 14) as u32;

@@ -34,7 +34,7 @@ pub(super) fn put_labels<'a>(
     }
 }
 
-/// Creates a record with room for `count` samples, relative to this reference and time.
+/// Creates an empty record for `count` samples, which are relative to this reference and time.
 pub fn samples_record(first_ref: u64, first_timestamp_ms: i64, count: usize) -> Vec<u8> {
     // A head of 17 bytes; the differences of most rows take two bytes each.
     let mut record = Vec::with_capacity(17 + count * 12);

@@ -42,7 +42,7 @@ pub trait WalCount: Count {
     fn put_bucket(record: &mut Vec<u8>, bucket: Self::Bucket);
     /// Takes a count of observations off the front.
     fn split_total(bytes: &[u8]) -> Option<(Self, &[u8])>;
-    /// Takes a bucket's number off the front.
+    /// Takes the stored number of one bucket off the front.
     fn split_bucket(bytes: &[u8]) -> Option<(Self::Bucket, &[u8])>;
 }
 
@@ -53,11 +53,11 @@ pub struct HistogramRecord<C: Count> {
     pub series_ref: u64,
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
-    /// Spans and buckets agree in number; nothing else is checked.
+    /// The number of buckets matches the spans; nothing else is checked.
     pub histogram: NativeHistogram<C>,
 }
 
-/// Iterates over the histograms of a record. Those with an unknown schema are skipped.
+/// Iterates over the histograms of a record; skips histograms with an unknown schema.
 pub struct HistogramRecords<'a, C> {
     record: &'a [u8],
     rest: &'a [u8],
@@ -65,7 +65,7 @@ pub struct HistogramRecords<'a, C> {
     counts: PhantomData<C>,
 }
 
-/// Creates an empty record of exponential or custom histograms, relative to this first row.
+/// Creates an empty record of exponential or custom histograms, relative to reference and time.
 pub fn histograms_record<C: WalCount>(
     has_custom_buckets: bool,
     first_ref: u64,
@@ -116,7 +116,7 @@ pub fn put_histogram<C: WalCount>(
 }
 
 impl<'a, C: WalCount> HistogramRecords<'a, C> {
-    /// Creates an iterator over `rest`, the end of `record`; `heads` decodes the rows' beginnings.
+    /// Creates an iterator over `rest`, the end of `record`; `heads` decodes the start of each row.
     pub(super) fn new(record: &'a [u8], rest: &'a [u8], heads: RowHeads) -> Self {
         HistogramRecords { record, rest, heads, counts: PhantomData }
     }
@@ -139,13 +139,13 @@ impl<C: WalCount> Iterator for HistogramRecords<'_, C> {
                 return Some(Err(RecordError::at(self.record, &mut self.rest)));
             };
             if !row.histogram.layout.has_known_schema() {
-                // Like upstream: of a newer version's record only the unknown histograms are lost.
+                // Like Prometheus, skips only the unknown histograms of a newer version's record.
                 continue;
             }
             let is_sound =
                 row.histogram.check_shape().and_then(|()| row.histogram.limit_resolution());
             if is_sound.is_err() {
-                // The error is to name the offset at which the row begins.
+                // The error must report the offset at which the row begins.
                 self.rest = before;
                 return Some(Err(RecordError::at(self.record, &mut self.rest)));
             }
@@ -192,7 +192,7 @@ fn split_histogram<C: WalCount>(bytes: &[u8]) -> Option<(NativeHistogram<C>, &[u
     Some((histogram, rest))
 }
 
-/// Splits off a list after its length. `bytes_min`, the size of the least item, bounds the memory.
+/// Splits off a list after its length; `bytes_min` per item bounds the memory for a false length.
 fn split_list<'a, T>(
     bytes: &'a [u8],
     bytes_min: usize,

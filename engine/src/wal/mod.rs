@@ -12,12 +12,12 @@
 //!          └─────────┴─────────┴────────┴────────────────────────────────────────┘
 //! ```
 //!
-//! Fixed-width numbers are big-endian. The differences of samples are to the record's first
-//! reference and time, not to the sample before; the first sample is repeated with differences 0.
+//! All differences (Δ) of samples are to the reference and time at the beginning of the record,
+//! which are those of the first sample; the first sample has differences of 0.
 //!
-//! The other types: `rare_records.rs` for tombstones, exemplars, markers and metadata (3 to 6),
-//! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13),
-//! `own_records.rs` and `columns/` for those that are not upstream's (200 and 202; 201 and 203).
+//! Other types: `rare_records.rs` for tombstones, exemplars, markers and metadata (3 to 6),
+//! `histograms.rs` (7 to 10), `samples_v2.rs` with start timestamps (11 to 13), `own_records.rs`
+//! (200 and 202) and `columns/` (201 and 203) for types that only tidepool has.
 
 pub mod columns;
 mod decode;

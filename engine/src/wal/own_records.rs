@@ -7,15 +7,15 @@
 //!           └──────────┴───────────────┘               └──────────┴──────────────┘
 //! ```
 //!
-//! A retired record states that no new series may get a number up to its own. A checkpoint has one,
-//! since other parts of the log and copies that a destination reads may name series it omits.
+//! A retired record states that no new series may get a number up to its own. Checkpoints have one,
+//! since the rest of the log, and copies that forwarding reads, may refer to omitted series.
 //!
-//! A deletions-applied record follows tombstones. Of what precedes it in the in-order log, it says:
+//! A deletions-applied record follows tombstones. It says of the in-order log before it:
 //!
-//! - Samples that the tombstones delete are gone from the out-of-order log, too; samples that this
-//!   log holds from now on are newer than the tombstones and count.
-//! - Samples before the floor are in blocks, or were deleted with their blocks. Replay finds the
-//!   former in the blocks; nothing else records the latter.
+//! - Samples that the tombstones delete were removed from the out-of-order log, too; samples that
+//!   the out-of-order log has from now on are newer than the tombstones and are kept.
+//! - Samples before the floor are in blocks, or were deleted with their blocks. Only this record
+//!   keeps a replay from restoring deleted ones.
 
 use super::decode::{RecordError, split_be_u64};
 use super::{DELETIONS_APPLIED, RETIRED};

@@ -12,9 +12,9 @@
 //! └────────┴──────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Labels are those of a series record. Of metadata's fields `UNIT` and `HELP` are upstream's, and
-//! `FAMILY` is ours: upstream skips fields that it does not know, as we do. Markers occur only in
-//! the out-of-order log; the samples of a series up to there are in a file of chunks.
+//! Labels are encoded as in a series record. Of the fields of metadata, `UNIT` and `HELP` are
+//! Prometheus', `FAMILY` is tidepool's; Prometheus skips unknown fields, as tidepool does. Markers
+//! occur only in the out-of-order log: a file of chunks has the earlier samples of the series.
 
 use super::decode::{LabelPairs, RecordError, split_be_u64, split_labels, split_string};
 use super::encode::put_labels;
@@ -49,12 +49,12 @@ pub struct ExemplarRecord<'a> {
     pub labels: LabelPairs<'a>,
 }
 
-/// Marks the part of a series that a file of chunks holds.
+/// Marks that a file of chunks has the earlier samples of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MmapMarkerRecord {
     /// Reference of the series in the log.
     pub series_ref: u64,
-    /// File number in the high half, position in the low half.
+    /// File number in the high 32 bits, position in the file in the low 32 bits.
     pub chunk_position: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct MetadataRecord<'a> {
     pub family: &'a str,
 }
 
-/// Iterates over the rows of a record in which each row is decoded by itself.
+/// Iterates over the rows of a record whose rows are decoded independently of each other.
 pub struct Rows<'a, R> {
     record: &'a [u8],
     rest: &'a [u8],
@@ -136,7 +136,7 @@ pub fn put_metadata(record: &mut Vec<u8>, metadata: &MetadataRecord<'_>) {
     put_uvarint(record, metadata.series_ref);
     record.push(metadata.kind);
     let fields = [(UNIT, metadata.unit), (HELP, metadata.help), (FAMILY, metadata.family)];
-    // Upstream writes the first two always; ours is added only if it has a text.
+    // Prometheus always writes the first two; `FAMILY` is added only if it has a text.
     let count = if metadata.family.is_empty() { 2 } else { 3 };
     put_labels(record, count, fields.into_iter().take(count));
 }
@@ -223,7 +223,7 @@ fn split_metadata(bytes: &[u8]) -> Option<(MetadataRecord<'_>, &[u8])> {
     let (kind, rest) = rest.split_first()?;
     let (fields, mut rest) = split_uvarint(rest)?;
     let (mut unit, mut help, mut family) = ("", "", "");
-    // Each turn takes some bytes, so a false number costs nothing.
+    // Each turn reads some bytes, so a false count cannot outlast the record.
     for _ in 0..fields {
         let (name, after) = split_string(rest)?;
         let (text, after) = split_string(after)?;

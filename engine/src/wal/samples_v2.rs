@@ -1,4 +1,4 @@
-//! Type 11, read only: samples with start timestamps, which are skipped.
+//! Type 11, read only: samples with start timestamps; the start timestamps are skipped.
 //!
 //! ```text
 //! ┌─────────┬────────────┬───────────┬─────────────────┬──────────┐
@@ -8,21 +8,21 @@
 //! └──────────────┴────────────┴───────────────────────────────────┘
 //! ```
 //!
-//! `Δref` is to the sample before, `Δts` to the first one. The mark says 0: no start timestamp,
-//! 1: that of the sample before, 2: it follows, as the difference to that of the first sample.
+//! `Δref` is to the previous sample, `Δts` to the first one. The mark is 0 for no start timestamp,
+//! 1 for that of the previous sample, 2 if one follows, as the difference to the first sample's.
 
 use super::decode::{RecordError, split_be_u64};
 use crate::codec::split_varint;
 use crate::model::Sample;
 
-/// Marks of rows whose start timestamp is absent or that of the row before.
+/// Marks after which no start timestamp follows: none is known, or the previous one is valid.
 const START_NOT_GIVEN: std::ops::RangeInclusive<u8> = 0..=1;
 
 /// Decoder of the series reference and the time with which a row begins.
 pub(super) enum RowHeads {
     /// Differences to this reference and time.
     ToFirst(u64, i64),
-    /// Types 11 to 13: differences to the reference before, and to the first time.
+    /// Types 11 to 13: differences to the previous reference, and to the first time.
     WithStart {
         series_ref: u64,
         /// Time of the first row, once it is read.
@@ -48,13 +48,13 @@ impl RowHeads {
                 match first_timestamp_ms {
                     None => {
                         *first_timestamp_ms = Some(time);
-                        // The first row has no mark: its start timestamp is always there.
+                        // The first row has no mark: a start timestamp always follows.
                         let (_start, rest) = split_varint(rest)?;
                         Some(((*series_ref, time), rest))
                     }
                     Some(first) => {
                         let (mark, mut rest) = rest.split_first()?;
-                        // Only the length of a start timestamp counts, as none is stored.
+                        // Start timestamps are not stored, so they are only skipped.
                         if !START_NOT_GIVEN.contains(mark) {
                             (_, rest) = split_varint(rest)?;
                         }
@@ -89,7 +89,7 @@ impl Iterator for SampleV2Records<'_> {
         let head = self.heads.split(self.rest);
         let row = head.and_then(|(head, rest)| Some((head, split_be_u64(rest)?)));
         let Some(((series_ref, timestamp_ms), (bits, rest))) = row else {
-            // A row has no length of its own, so nothing behind a damaged one can be read.
+            // A row has no length of its own, so nothing after a damaged row can be read.
             return Some(Err(RecordError::at(self.record, &mut self.rest)));
         };
         self.rest = rest;

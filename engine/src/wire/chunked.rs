@@ -14,7 +14,7 @@ pub const DEFAULT_FRAME_BYTES_MAX: u32 = 1024 * 1024;
 
 const CHUNKED_SERIES: &str = "prometheus.ChunkedSeries";
 
-/// A series as instances exchange it, or with chunks of another form.
+/// A series as instances exchange it, or with another type of chunks.
 #[derive(Debug)]
 pub struct ChunkedSeries<C = Chunk> {
     /// Label set that identifies the series.
@@ -48,7 +48,7 @@ pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), Wire
     split_series(bytes, false, decode_chunk)
 }
 
-/// Splits a series off the front; names of files, which one of a plan may have, are skipped.
+/// Splits a series off the front; skips the names of files that a series of a plan may have.
 pub(super) fn split_series<C>(
     bytes: &[u8],
     is_of_plan: bool,
@@ -59,7 +59,7 @@ pub(super) fn split_series<C>(
         .and_then(|(len, rest)| rest.split_at_checked(usize::try_from(len).ok()?));
     let (message, rest) = message.ok_or_else(|| error("the message is cut short"))?;
     let mut chunks = Vec::new();
-    // Labels come first, in the form in which they are packed.
+    // Labels precede the chunks, and are encoded like packed labels.
     let mut labels_end = 0;
     let mut fields = Fields::new(message);
     while let Some(field) = fields.next() {

@@ -2,7 +2,7 @@
 //! `io.prometheus.write.v2.Histogram`, which have the same fields.
 //!
 //! ```text
-//! 1 or 2   count, whole or a float: which of the two says what kind of histogram it is
+//! 1 or 2   count, whole (1) or a float (2), which determines the kind of the histogram
 //! 3, 4, 5  sum, schema (zigzag), zero threshold      6 or 7   zero count, whole or a float
 //! 8, 11    negative, positive spans: messages of offset 1 (zigzag) and length 2
 //! 9, 12    negative, positive buckets of whole counts: differences (zigzag)
@@ -10,7 +10,7 @@
 //! 14, 15   reset hint, time in milliseconds          16       custom bounds
 //! ```
 //!
-//! The start timestamp (17, in 2.0) is ignored. Lists of numbers come packed or one by one.
+//! The start timestamp (17, in 2.0) is ignored. Lists of numbers are packed or not.
 
 use super::{BodyPosition, Value as Field, WireError};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
@@ -87,7 +87,7 @@ impl Message {
         Ok(())
     }
 
-    /// Makes a value; fields of the kind that the count is not of are ignored.
+    /// Makes a value of the kind of its count; fields of the other kind are ignored.
     fn into_value(self) -> Value {
         let layout = Rc::new(BucketLayout {
             positive_spans: self.positive_spans.into(),
@@ -135,7 +135,7 @@ impl Message {
     }
 }
 
-/// Decodes a zigzag number of 32 bits; protobuf drops the bits beyond.
+/// Decodes a zigzag number of 32 bits; as in protobuf, higher bits are dropped.
 fn unfold_i32(folded: u64) -> i32 {
     let folded = folded as u32;
     ((folded >> 1) as i32) ^ -((folded & 1) as i32)
@@ -154,7 +154,7 @@ fn decode_span<'r>(place: &BodyPosition<'r>, message: &'r [u8]) -> Result<Span, 
     place.walk(message, |number, field| {
         match (number, field) {
             (1, Field::Varint(folded)) => span.offset = unfold_i32(folded),
-            // A uint32, of which protobuf drops higher bits.
+            // A uint32: as in protobuf, higher bits are dropped.
             (2, Field::Varint(length)) => span.length = length as u32,
             _ => {}
         }
@@ -237,7 +237,7 @@ fn put_content<C: WireCount>(out: &mut Vec<u8>, timestamp_ms: i64, histogram: &N
     let [count_field, zero_count_field, negative_field, positive_field] = C::FIELDS;
     C::put_total(out, count_field, histogram.count);
     put_float_field(out, 3, histogram.sum);
-    // As a sint32: a negative schema must not take 64 bits.
+    // Encoded as a sint32, so that a negative schema does not need 64 bits.
     put_number_field(out, 4, u64::from(fold(i64::from(layout.schema)) as u32));
     put_float_field(out, 5, layout.zero_threshold);
     C::put_total(out, zero_count_field, histogram.zero_count);
@@ -291,7 +291,7 @@ fn put_number_field(out: &mut Vec<u8>, field: u32, value: u64) {
     }
 }
 
-/// Totals are written even if they are zero: they say which kind of histogram it is.
+/// Totals are written even if they are zero: their fields determine the kind of histogram.
 impl WireCount for u64 {
     const FIELDS: [u32; 4] = [1, 6, 9, 12];
 

@@ -1,10 +1,10 @@
-//! A plan of an answer: series with the files and offsets of the chunks that blocks have, instead
-//! of their bytes, so that a host can copy these from its files.
+//! A plan of an answer: series in which chunks of blocks are given by file and offset instead of
+//! their bytes, so that a host can copy the bytes from its files.
 //!
-//! A series is a `prometheus.ChunkedSeries` behind its length, with fields that only plans have:
+//! A series is a `prometheus.ChunkedSeries` after its length, with fields that only plans have:
 //!
 //! - 3 of the series: block and name of a file, as in `01M7YFGMMBDYF668YRHWQK6XAK/chunks/000001`.
-//!   Files are numbered from 0, in the order in which they are named; a name comes before the first
+//!   Files are numbered from 0, in the order in which they are named; a name precedes the first
 //!   chunk of its file.
 //! - 5 and 6 of a chunk, in place of `type` and `data`: the number of the file, and the offset in
 //!   it at which the chunk begins.
@@ -22,7 +22,7 @@ use crate::model::{Labels, TimeRange};
 pub enum PlannedChunk {
     /// A chunk with its bytes.
     Given(Chunk),
-    /// A chunk that a file has.
+    /// A chunk that a file of a block has.
     Stored {
         /// Times of its first and last sample.
         span: TimeRange,
@@ -46,7 +46,7 @@ impl PlannedChunk {
     }
 }
 
-/// Appends a series, with the names of files that no series before it has needed.
+/// Appends a series, with the names of files that no earlier series has used.
 pub fn put_planned_series(
     out: &mut Vec<u8>,
     labels: &Labels,
@@ -102,7 +102,7 @@ fn decode_planned(message: &[u8]) -> Result<PlannedChunk, &'static str> {
     }
     // Without a file, the message has the bytes of the chunk.
     let Some(file) = file else { return decode_chunk(message).map(PlannedChunk::Given) };
-    // References to chunks have 32 bits for each part.
+    // In a reference to a chunk, file and offset have 32 bits each.
     let outside = "a chunk is outside of any file";
     let file = u32::try_from(file).map_err(|_| outside)?;
     let offset = u32::try_from(offset).map_err(|_| outside)?;

@@ -8,7 +8,7 @@ use crate::model::Value;
 pub struct SampleTimes(Vec<i64>);
 
 impl SampleTimes {
-    /// Returns the median, so that a few wrong times do not matter; `None` without a sample.
+    /// Returns the median, so that a few wrong times do not matter; `None` if there is no sample.
     pub fn median_ms(mut self) -> Option<i64> {
         let middle = self.0.len() / 2;
         let is_empty = self.0.is_empty();

@@ -1,4 +1,4 @@
-//! Plain samples as a `prometheus.QueryResult` has them: its field `timeseries`, field by field.
+//! Samples of series as the field `timeseries` of a `prometheus.QueryResult`, field by field.
 //!
 //! ```text
 //! ┌──────┬────────────────┬────────┬─────────────────────┬─────────────────────────┐
@@ -6,7 +6,7 @@
 //! └──────┴────────────────┴────────┴─────────────────────┴─────────────────────────┘
 //! ```
 //!
-//! Floats have value and time even if these are zero, so that sizes follow from numbers and times.
+//! Zero values and times of floats are written, too, so sizes follow from numbers and times.
 
 use super::histogram::{put_histogram, put_histogram_field};
 use crate::codec::{put_uvarint, uvarint_bytes};
@@ -26,7 +26,7 @@ pub fn series_bytes(labels: &Labels, samples_bytes: u64) -> u64 {
     1 + uvarint_bytes(content) as u64 + content
 }
 
-/// Returns the bytes of each float with a time in the range; `None` if they differ.
+/// Returns the size in bytes of a float with a time in the range; `None` if sizes differ.
 pub fn float_bytes_in(range: TimeRange) -> Option<usize> {
     let TimeRange { start_ms, end_ms } = range;
     let bytes = float_bytes(start_ms);
@@ -44,8 +44,8 @@ pub fn put_value(out: &mut Vec<u8>, timestamp_ms: i64, value: &Value) {
     }
 }
 
-/// Appends a value as a field of a series: floats are field 2 in both versions, histograms field 4
-/// in 1.0 and 3 in 2.0.
+/// Appends a value as a field of a series in remote write: floats are field 2 in both versions,
+/// histograms field 4 in 1.0 and 3 in 2.0.
 pub fn put_series_value(out: &mut Vec<u8>, histogram_field: u32, timestamp_ms: i64, value: &Value) {
     match value {
         Value::Float(value) => put_float(out, timestamp_ms, *value),

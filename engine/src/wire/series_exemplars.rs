@@ -1,5 +1,5 @@
 //! Series with exemplars, as instances exchange them: `prometheus.TimeSeries` messages with labels
-//! 1 and exemplars 3, each preceded by its length as a uvarint.
+//! (field 1) and exemplars (field 3), each preceded by its length as a uvarint.
 
 use super::{Fields, Value, WireError, put_exemplar_end};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
@@ -64,7 +64,7 @@ fn take_exemplar(message: &[u8]) -> Result<Exemplar, &'static str> {
     Ok(Exemplar { labels, value, timestamp_ms })
 }
 
-/// Returns the labels in front of a message, packed as they are; `other` gets the other fields.
+/// Returns the labels at the front of a message as they are packed; `other` gets other fields.
 fn leading_labels<'m>(
     message: &'m [u8],
     mut other: impl FnMut(u32, Value<'m>) -> Result<(), &'static str>,
@@ -77,7 +77,7 @@ fn leading_labels<'m>(
             (number, value) => other(number, value)?,
         }
     }
-    // Labels behind another field are refused: what is between them is no label.
+    // Labels after another field are refused, since not all bytes up to them would be labels.
     let labels = message.get(..labels_end).and_then(Labels::from_packed);
     labels.ok_or("the labels are not a valid label set")
 }

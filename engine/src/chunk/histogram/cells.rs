@@ -1,4 +1,4 @@
-//! Numbers that change from sample to sample, with the bases of their next differences.
+//! Cells: numbers that change from sample to sample, each with the base of its next difference.
 
 use crate::chunk::Encoding;
 use crate::chunk::varbit::{BitBuffer, take_varbit_int, take_varbit_uint};
@@ -15,7 +15,7 @@ const NO_WINDOW: u8 = 0xff;
 #[derive(Clone, Copy, Debug)]
 pub enum CellError {
     CutShort,
-    /// A value's window claims more than 64 bits.
+    /// The zeros and the bits that a value claims to have exceed 64 bits.
     TooWide {
         leading_zeros: u8,
         bits: u8,
@@ -27,7 +27,7 @@ pub trait Cell<T>: Clone + Debug {
 
     fn put(&mut self, out: &mut BitBuffer, value: T);
 
-    /// Writes a placeholder, in a stale marker.
+    /// Writes the placeholder that a stale marker has instead of a number.
     fn put_nothing(&mut self, out: &mut BitBuffer);
 
     fn read_first(bits: &mut BitReader<'_>) -> Result<Self, CellError>;
@@ -38,7 +38,7 @@ pub trait Cell<T>: Clone + Debug {
     fn value(&self) -> T;
 }
 
-/// Storage of a kind of counts in chunks.
+/// Storage of integer or float counts in chunks.
 pub trait ChunkCount: Count {
     /// Encoding of chunks with these counts.
     const ENCODING: Encoding;
@@ -64,7 +64,7 @@ impl ChunkCount for f64 {
     type BucketCell = XorCell;
 }
 
-/// A whole number, stored as the change of its step.
+/// An integer, stored as the change of its step, the difference between consecutive values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepCell {
     value: i64,
@@ -87,7 +87,7 @@ impl StepCell {
 
     fn put_no_change(&mut self, out: &mut BitBuffer) {
         out.put_varbit_int(0);
-        // As upstream: the bits say "no change", but the next step is taken from 0.
+        // As in Prometheus: the bits mean "no change", but the next step is relative to 0.
         *self = StepCell { value: 0, step: self.value.wrapping_neg() };
     }
 }
@@ -151,11 +151,11 @@ impl Cell<u64> for StepCell {
     }
 }
 
-/// A float, XORed with the value before, in a window of its own as in `xor`.
+/// A float, stored as the XOR with the previous value, in a window of its own as in `xor`.
 #[derive(Clone, Copy, Debug)]
 pub struct XorCell {
     value_bits: u64,
-    /// Zeros before the window, or [`NO_WINDOW`], which readers take for all bits.
+    /// Zeros before the window, or [`NO_WINDOW`] in a writer; readers begin with all 64 bits.
     leading_zeros: u8,
     trailing_zeros: u8,
 }

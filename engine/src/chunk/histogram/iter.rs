@@ -1,5 +1,5 @@
-//! Decodes histogram chunks, with start timestamps or without; the layout is in `mod.rs`. Bytes
-//! that do not decode give one error, then the iterator ends; none causes a large allocation.
+//! Decodes histogram chunks, with start timestamps or without; the layout is in `mod.rs`. If bytes
+//! do not decode, the iterator returns one error and ends. False lengths allocate little memory.
 
 use super::cells::{Cell, CellError, ChunkCount, StepCell, XorCell};
 use super::layout::take_layout;
@@ -22,7 +22,7 @@ pub struct HistogramIter<'a, C: ChunkCount> {
     state: Option<State<C>>,
     /// `None` in a chunk without start timestamps.
     starts: Option<StartReader>,
-    /// Number of bits left between the last sample and its start timestamp.
+    /// Number of bits left after the last sample, before its start timestamp was read.
     left_before_start: usize,
 }
 
@@ -81,7 +81,7 @@ impl<'a, C: ChunkCount> HistogramIter<'a, C> {
         self.starts.map_or(0, |starts| starts.start_ms())
     }
 
-    /// Returns the bits left after the sample returned last, and the part that its start takes.
+    /// Returns the number of bits left after the last sample, and how many of them are its start.
     pub(super) fn left_bits(&self) -> (usize, usize) {
         let left = self.left_before_start;
         (left, left - self.bits.left())
@@ -144,7 +144,7 @@ fn bucket_numbers<C: ChunkCount>(
 ) -> Result<[usize; 2], ChunkError> {
     let covered = |spans: &[Span]| spans.iter().map(|span| u64::from(span.length)).sum::<u64>();
     let buckets = [covered(&layout.positive_spans), covered(&layout.negative_spans)];
-    // Checked before anything is allocated, since the lengths are the chunk's claim.
+    // Checked before anything is allocated, since the lengths may be false.
     if buckets.iter().sum::<u64>() > bits_max / C::FIRST_BUCKET_BITS_MIN {
         return Err(ChunkError::BadLayout { reason: "there are more buckets than bits for them" });
     }
@@ -215,7 +215,7 @@ impl<C: ChunkCount> Iterator for HistogramIter<'_, C> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // The count is the chunk's own claim, so the lower bound holds for one item only.
+        // The count may be false, and an error is one item, so the lower bound is at most 1.
         let left = usize::from(self.count - self.next);
         (left.min(1), Some(left))
     }

@@ -5,17 +5,17 @@ use crate::chunk::varbit::{BitBuffer, take_varbit_int, take_varbit_uint};
 use crate::codec::BitReader;
 use crate::model::histogram::{BucketLayout, CUSTOM_BUCKETS_SCHEMA, Span};
 
-/// Largest number of thousandths that is stored in short form, in at most four bytes.
+/// Largest custom bound, in thousandths, that is stored in short form, in at most four bytes.
 const CUSTOM_THOUSANDTHS_MAX: f64 = 33_554_430.0;
 
 /// Byte before a zero threshold that is stored in full.
 const ZERO_THRESHOLD_IN_FULL: u64 = 255;
 
-/// Added to the exponent of a zero threshold that is a power of two. The exponent is that of a
-/// mantissa of 0.5, so that 2^-243, the least one, gives 1.
+/// Added to the exponent of a zero threshold that is a power of two, so that the smallest possible
+/// one, 2^-243, is stored as 1.
 const ZERO_THRESHOLD_BIAS: i32 = 244;
 
-/// Exponents (of a mantissa of 1) that one byte can express.
+/// Exponents of the powers of two that one byte can express.
 const ZERO_THRESHOLD_EXPONENTS: std::ops::RangeInclusive<i32> = -243..=10;
 
 const DOUBLE_BIAS: i32 = 1023;
@@ -40,7 +40,7 @@ pub fn put_layout(out: &mut BitBuffer, layout: &BucketLayout) {
     }
 }
 
-/// Reads a layout; `None` if the bits end before.
+/// Reads a layout; `None` if the bits end too early.
 pub fn take_layout(bits: &mut BitReader<'_>) -> Option<Result<BucketLayout, ChunkError>> {
     let zero_threshold = take_zero_threshold(bits)?;
     let schema = take_varbit_int(bits)?;
@@ -53,7 +53,7 @@ pub fn take_layout(bits: &mut BitReader<'_>) -> Option<Result<BucketLayout, Chun
     };
     let mut custom_values = Vec::new();
     if schema == CUSTOM_BUCKETS_SCHEMA {
-        // Each turn takes some bits, so a false number costs nothing.
+        // Each turn reads some bits, so a false count cannot outlast the bits.
         for _ in 0..take_varbit_uint(bits)? {
             custom_values.push(take_custom_bound(bits)?);
         }
@@ -91,7 +91,7 @@ fn put_zero_threshold(out: &mut BitBuffer, threshold: f64) {
     }
 }
 
-/// Returns the single byte for zero and for powers of two within its range.
+/// Returns the single byte for zero or for a power of two in the range of such a byte.
 fn threshold_byte(threshold: f64) -> Option<u64> {
     if threshold == 0.0 {
         return Some(0);
@@ -99,7 +99,7 @@ fn threshold_byte(threshold: f64) -> Option<u64> {
     let bits = threshold.to_bits();
     let exponent = (bits >> DOUBLE_MANTISSA_BITS) as i32 - DOUBLE_BIAS;
     let is_power = bits.trailing_zeros() >= DOUBLE_MANTISSA_BITS;
-    // A sign would make the exponent too large for the range.
+    // The sign bit of a negative threshold makes the exponent too large for the range.
     (is_power && ZERO_THRESHOLD_EXPONENTS.contains(&exponent))
         .then_some((exponent + ZERO_THRESHOLD_BIAS) as u64)
 }
@@ -118,7 +118,7 @@ fn take_zero_threshold(bits: &mut BitReader<'_>) -> Option<f64> {
 fn put_custom_bound(out: &mut BitBuffer, bound: f64) {
     let thousandths = bound * 1000.0;
     let rounded = thousandths.round();
-    // Short only if the division on reading gives exactly this bound again.
+    // Short only if the division on reading yields exactly this bound again.
     let is_short =
         (0.0..=CUSTOM_THOUSANDTHS_MAX).contains(&thousandths) && rounded / 1000.0 == bound;
     if is_short {

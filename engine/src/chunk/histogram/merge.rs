@@ -7,7 +7,7 @@ use crate::model::histogram::{Count, NativeHistogram, Side, Span, SpanBuilder};
 pub struct SideMerge {
     pub chunk_lacks: bool,
     pub sample_lacks: bool,
-    /// Buckets of both, unless their spans are the same.
+    /// Spans of the buckets of both; `None` if both have the same spans.
     pub union: Option<Box<[Span]>>,
 }
 
@@ -20,7 +20,7 @@ impl SideMerge {
 pub enum Mismatch {
     /// A bucket's count decreased, or a bucket that was not empty is missing.
     CounterReset,
-    /// The union's gaps are too wide for spans.
+    /// A gap between buckets of the union is too wide for a span.
     TooWide,
 }
 
@@ -73,11 +73,11 @@ pub fn goes_on<B: PartialOrd>(
     chunk: impl Iterator<Item = B>,
     mut sample: impl Iterator<Item = B>,
 ) -> bool {
-    // Written so that NaN, which compares with nothing, is no reset.
+    // NaN is neither above nor below any number, so it is no reset here.
     !chunk.into_iter().any(|before| sample.next().is_some_and(|after| before > after))
 }
 
-/// Returns a side's buckets in the layout of wider spans, with empty ones added.
+/// Returns one side's buckets in the layout of wider spans, with empty buckets added.
 pub fn widened<C: Count>(
     histogram: &NativeHistogram<C>,
     side: Side,
@@ -93,7 +93,7 @@ pub fn widened<C: Count>(
         for index in start..next {
             let count = counts.next_if(|(i, _)| *i == index);
             let count = count.map_or(C::Bucket::default(), |(_, count)| count);
-            // Whole counts are differences to the neighbour, so an added bucket changes the next.
+            // Integer buckets are differences to the one before, so an added one changes the next.
             buckets.push(C::kept(before, count));
             before = count;
         }

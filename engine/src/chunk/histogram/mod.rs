@@ -1,8 +1,8 @@
 //! Histogram chunks: encodings 2 (whole counts), 3 (fractions), 5 and 6 (with start timestamps).
 //!
-//! Owns the layout that upstream's `tsdb/docs/format/chunks.md` ("Histogram chunk data", "Float
-//! histogram chunk data") gives. Bits from the third byte on; `int`, `uint` as in
-//! `chunk/varbit.rs`.
+//! Owns the layout that Prometheus' `tsdb/docs/format/chunks.md` ("Histogram chunk data", "Float
+//! histogram chunk data") describes. After the three header bytes, fields are not aligned to bytes;
+//! `int` and `uint` are those of `chunk/varbit.rs`.
 //!
 //! ```text
 //! ┌───────────┬─────────────┬────────────────┬────────────┬───────────┬───────────┬──────────┬───
@@ -23,9 +23,9 @@
 //!       fractions dod   xor    xor         xor  xor                xor
 //! ```
 //!
-//! `dod`, an int, is how much the step to the value differs from the step before (the step before
-//! the second sample is 0); `xor` is that of `xor`, with a window for each number. Buckets of
-//! whole counts are themselves differences, each to its neighbour's.
+//! `dod`, an int, is the change of the step, the difference to the previous value (in the second
+//! sample, the change from 0); `xor` is as in XOR chunks, with a window for each number. Buckets of
+//! whole counts are themselves differences, each to the bucket before.
 //!
 //! A stale marker has the marker NaN as its sum, no buckets, and placeholders as its counts (whole:
 //! dod 0; fractions: 0). Only further stale markers can follow in the chunk.
@@ -69,7 +69,7 @@ const HEADER_BYTES: usize = 3;
 /// Largest sample count of a chunk with start timestamps.
 pub(super) const SAMPLES_MAX_WITH_STARTS: u16 = 0x3fff;
 
-/// Statement of a chunk about the counter between the chunk before and its own first sample.
+/// Counter-reset header of a chunk: the change of the counter since the previous chunk.
 ///
 /// | | header |
 /// | --- | --- |
@@ -78,8 +78,8 @@ pub(super) const SAMPLES_MAX_WITH_STARTS: u16 = 0x3fff;
 /// | the chunk before was full, and the counter continued | `NotReset` |
 /// | anything else: no chunk before, another layout, after a stale marker, after a gauge | `Unknown` |
 ///
-/// In two of these last cases upstream says `NotReset`: whole counts after a gauge chunk, and
-/// fractions of another layout after a chunk that was full.
+/// Prometheus writes `NotReset` instead of `Unknown` in two of these cases: for whole counts after
+/// a gauge chunk, and for fractions of another layout after a full chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CounterHeader {
@@ -117,8 +117,8 @@ impl CounterHeader {
         (self as u8) << 6
     }
 
-    /// Returns the hint of the sample at a position. Of a counter's first one nothing is known,
-    /// whatever the header says: the chunk before may be deleted, or another may lie between.
+    /// Returns the hint of the sample at a position. For the first sample of a counter, the hint is
+    /// unknown whatever the header says: the previous chunk may be deleted, or another one precede.
     fn hint_at(self, position: u16) -> ResetHint {
         match (self, position) {
             (CounterHeader::Gauge, _) => ResetHint::Gauge,

@@ -30,7 +30,7 @@ pub fn put_starts<C: ChunkCount>(
     let mut samples = HistogramIter::<C>::new(data)?;
     let count = HistogramIter::count(&samples);
     if count > SAMPLES_MAX_WITH_STARTS {
-        // The count has 14 bits there, as it shares its two bytes with the counter-reset header.
+        // In encodings 5 and 6 the count has 14 bits: the counter-reset header has the other two.
         return Ok(None);
     }
     let mut copy = Copy::new(data);

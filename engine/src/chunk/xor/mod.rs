@@ -35,10 +35,10 @@ pub const SAMPLES_PER_CHUNK_MAX: u16 = u16::MAX;
 
 const HEADER_BYTES: usize = 2;
 
-/// Bytes of a page; with its link it fills a wasm32 allocation of 64 bytes, header included.
+/// Bytes of a page; with its link and the allocator's header it takes 64 bytes on wasm32.
 const PAGE_BYTES: usize = 56;
 
-/// Bits of a page: whole words, since bits are written by words.
+/// Bits of a page: a multiple of 64, since bits are written by words.
 const PAGE_BITS: usize = 8 * PAGE_BYTES;
 
 /// Largest number of leading zeros that five bits can express.
@@ -46,8 +46,8 @@ const LEADING_ZEROS_MAX: u32 = 31;
 
 /// Compresses samples of one series into a chunk.
 ///
-/// Every head series holds one appender, and the series of a node grow in step. A buffer that moves
-/// to grow would leave holes that fit no other series, so full pages stay where they are.
+/// Each series of the head has an appender, and all series grow at the same pace. Buffers that move
+/// when they grow would leave holes that fit no other buffer, so data is in pages that never move.
 #[derive(Debug)]
 pub struct XorAppender {
     last_timestamp_ms: i64,
@@ -59,7 +59,7 @@ pub struct XorAppender {
     count: u16,
     /// Position of the next bit in the tail, below [`PAGE_BITS`].
     tail_bits: u16,
-    /// Whether a window of value bits is set, with the zeros before and after it given below.
+    /// Whether a window of value bits is set: `leading_zeros` before and `trailing_zeros` after.
     has_window: bool,
     leading_zeros: u8,
     trailing_zeros: u8,
@@ -67,7 +67,7 @@ pub struct XorAppender {
     tail: [u8; PAGE_BYTES],
 }
 
-/// An appender at work, with the changing fields in registers until [`Pen::keep`].
+/// State of an appender while it writes, held in registers until [`Pen::keep`] stores it.
 struct Pen<'a> {
     appender: &'a mut XorAppender,
     last_timestamp_ms: i64,
@@ -78,7 +78,7 @@ struct Pen<'a> {
     trailing_zeros: u32,
     /// Offset in the tail of the word being filled.
     word_at: usize,
-    /// The word: bits from the top, zeros below.
+    /// The word being filled: its bits from the top, then zeros.
     word: u64,
     /// Number of bits in the word, at most 63.
     word_bits: u32,
@@ -118,7 +118,7 @@ impl XorAppender {
     ///
     /// # Panics
     ///
-    /// If the chunk already holds [`SAMPLES_PER_CHUNK_MAX`] samples; callers cut long before.
+    /// If the chunk holds [`SAMPLES_PER_CHUNK_MAX`] samples; callers begin a new chunk before.
     #[inline]
     pub fn append(&mut self, timestamp_ms: i64, value: f64) {
         self.append_all(&[(timestamp_ms, value)]);
@@ -166,7 +166,7 @@ impl XorAppender {
     pub fn data(&self) -> Vec<u8> {
         let mut data = vec![0; self.data_bytes()];
         self.copy_data(&mut data);
-        // The page that the header is in may lie deep in the list, so the count is kept apart.
+        // The page with the header may be deep in the list, so the count is in a field instead.
         if let Some(header) = data.first_chunk_mut::<HEADER_BYTES>() {
             *header = self.count.to_be_bytes();
         }
@@ -181,7 +181,7 @@ impl XorAppender {
     fn copy_data(&self, data: &mut [u8]) {
         let (pages, tail) = data.split_at_mut(usize::from(self.page_count) * PAGE_BYTES);
         tail.copy_from_slice(&self.tail[..tail.len()]);
-        // Pages are linked from the last to the first, so the places are filled from the end.
+        // Pages are linked from the last to the first, so `pages` is filled from its end.
         let from_the_last = std::iter::successors(self.pages.as_deref(), |p| p.before.as_deref());
         for (place, page) in pages.rchunks_exact_mut(PAGE_BYTES).zip(from_the_last) {
             place.copy_from_slice(&page.bytes);
@@ -224,7 +224,7 @@ impl<'a> Pen<'a> {
         let word_at = usize::from(appender.tail_bits) / 64 * 8;
         let word_bits = u32::from(appender.tail_bits) % 64;
         let held = appender.tail.get(word_at..).and_then(|rest| rest.first_chunk());
-        // The bits behind the last one are remains of an earlier page.
+        // Bits after the last written one are remains of an earlier page.
         let word = u64::from_be_bytes(*held.unwrap_or(&[0; 8])) & !(u64::MAX >> word_bits);
         Pen {
             last_timestamp_ms: appender.last_timestamp_ms,
@@ -274,7 +274,7 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// Writes bits that fill the word; the last `over` of them (at most 63) begin the next.
+    /// Writes bits that fill the word; the last `over` bits (at most 63) begin the next word.
     #[inline]
     fn put_over(&mut self, bits: u64, over: u32) {
         self.word |= bits >> over;
@@ -284,7 +284,7 @@ impl<'a> Pen<'a> {
             self.appender.turn_page();
             self.word_at = 0;
         }
-        // Two shifts, since all 64 bits may have to go.
+        // Two shifts, since a single shift by 64 would overflow.
         self.word = bits << 1 << (63 - over);
         self.word_bits = over;
     }
@@ -370,7 +370,7 @@ impl<'a> Pen<'a> {
         }
         let value_width = 64 - self.leading_zeros - self.trailing_zeros;
         let value_bits = difference >> self.trailing_zeros;
-        // One write serves most samples; together the bits may exceed a word.
+        // Most samples need one write; with wide values the bits may exceed a word.
         if width + value_width <= 64 {
             self.put_bits(bits << value_width | value_bits, width + value_width);
         } else {

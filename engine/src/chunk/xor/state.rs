@@ -2,14 +2,14 @@
 
 use super::{LEADING_ZEROS_MAX, PAGE_BITS, PAGE_BYTES, Page, SAMPLES_PER_CHUNK_MAX, XorAppender};
 
-/// Bytes of a state before those of the chunk.
+/// Bytes of a state before the bytes of the chunk.
 const STATE_BYTES: usize = 33;
 
-/// Most bits that a sample adds: earlier versions turned a page only before the next sample.
+/// Most bits of a sample, by which tails that earlier versions saved may exceed a page.
 const SAMPLE_BITS_MAX: usize = 145;
 
 impl XorAppender {
-    /// Appends the state; all but the chunk's own bytes is [`STATE_BYTES`] long.
+    /// Appends the state: [`STATE_BYTES`] bytes, then the bytes of the chunk.
     pub fn put_state(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.last_timestamp_ms.to_le_bytes());
         out.extend_from_slice(&self.last_step_ms.to_le_bytes());
@@ -23,14 +23,14 @@ impl XorAppender {
         self.copy_data(&mut out[start..]);
     }
 
-    /// Takes a state off the front; `None` if no appender can have it.
+    /// Takes a state off the front; `None` if no appender can have this state.
     pub fn split_state(bytes: &[u8]) -> Option<(XorAppender, &[u8])> {
         let (state, bytes) = bytes.split_first_chunk::<STATE_BYTES>()?;
         let word = |at: usize| Some(u64::from_le_bytes(*state.get(at..)?.first_chunk()?));
         let short = |at: usize| Some(u16::from_le_bytes(*state.get(at..)?.first_chunk()?));
         let (count, page_count, tail_bits) = (short(24)?, short(26)?, short(28)?);
         let (has_window, leading_zeros, trailing_zeros) = (state[30] == 1, state[31], state[32]);
-        // Earlier versions saved tails that exceed a page; such a page is turned here.
+        // Earlier versions saved tails longer than a page; the full page is split off here.
         let turned = usize::from(tail_bits) / PAGE_BITS;
         let data_bytes = usize::from(page_count) * PAGE_BYTES + usize::from(tail_bits.div_ceil(8));
         // The bytes may be damaged: these bounds keep every later shift and slice in range.

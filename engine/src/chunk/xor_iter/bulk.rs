@@ -1,19 +1,19 @@
-//! Decodes a whole XOR chunk at once. Unlike the iterator's, the state stays in registers, and one
-//! load serves most samples. Chunks that do not decode are left to the iterator, for its error.
+//! Decodes a whole XOR chunk at once. Faster than the iterator, as the state stays in registers and
+//! most samples need one load. Chunks that do not decode are left to the iterator, for its error.
 
 use super::XorIter;
 use crate::chunk::ChunkError;
 use crate::model::TimeRange;
 
-/// Number of valid bits that a load gives at least, at any bit position.
+/// Smallest number of valid bits that [`load`] returns, at any bit position.
 const LOAD_BITS: u32 = 57;
 
-/// Bits of a load before those of a value: one of time, and the value's prefix with a window.
+/// Most bits before those of a value: one of the time, 13 of prefix and window.
 const HEAD_BITS_MAX: u32 = 1 + 13;
 
-/// Appends the samples of an XOR chunk in a range, or all, as `make` makes them of time in
-/// milliseconds and value. Samples before an error are appended; those after the range are not
-/// read.
+/// Appends the samples of an XOR chunk in a range, or all, each converted by `make` from its time
+/// in milliseconds and its value. Samples before an error are appended; samples after the range are
+/// not read.
 pub fn read_floats<T: Copy>(
     data: &[u8],
     range: Option<TimeRange>,
@@ -22,11 +22,11 @@ pub fn read_floats<T: Copy>(
 ) -> Result<(), ChunkError> {
     let begin = out.len();
     let mut samples = XorIter::new(data)?;
-    // Whole bytes make up the first two samples, which `Rest` does not decode.
+    // The first two samples have layouts of their own, which `Rest` does not decode.
     one_by_one(samples.by_ref().take(2), range, &make, out)?;
     let left = usize::from(samples.count - samples.next);
     let rest = Rest::of(&samples, data);
-    // A sample takes at least two bits, whatever the chunk claims.
+    // A sample has at least two bits, so a count above that is false.
     if left > rest.left_bits() / 2 {
         return one_by_one(samples, range, &make, out);
     }
@@ -46,7 +46,7 @@ pub fn read_floats<T: Copy>(
             Ok(())
         }
         None => {
-            // The iterator meets the same fault and appends the samples before it.
+            // The iterator finds the same fault and appends the samples before it.
             out.truncate(begin);
             one_by_one(XorIter::new(data)?, range, &make, out)
         }
@@ -98,9 +98,9 @@ impl<'a> Rest<'a> {
         8 * self.data.len() - self.at
     }
 
-    /// Reads as many samples as there are slots, or up to the end of the range, and writes those in
-    /// the range, or all, into the first slots. Returns their number; `None` if a sample does not
-    /// decode. Not inlined: the state between two samples just fits into the registers.
+    /// Reads a sample for each slot, or up to the end of the range, and writes the samples in the
+    /// range (all if `ALL`) into the first slots. Returns how many were written; `None` if a sample
+    /// does not decode. Not inlined: the state between two samples just fits into the registers.
     #[inline(never)]
     fn read<T, const ALL: bool>(
         self,
@@ -139,7 +139,7 @@ impl<'a> Rest<'a> {
                         return None;
                     }
                 }
-                // What is left of the load holds a narrow value; a wide one needs its own load.
+                // The rest of the load has all bits of a narrow value; a wide one is loaded.
                 window = match width <= LOAD_BITS - HEAD_BITS_MAX {
                     true => window << head,
                     false => load_wide(data, at + head as usize),
@@ -162,12 +162,12 @@ impl<'a> Rest<'a> {
             found += usize::from(!ALL);
         }
         let found = if ALL { count } else { found };
-        // Behind the end zeros decode as samples; one check of the position finds that out.
+        // Zeros after the end decode as samples, so the position is checked once at the end.
         (at <= 8 * data.len()).then_some(found)
     }
 }
 
-/// Returns the bits from `at` on, topmost first, at least [`LOAD_BITS`]; zeros follow the end.
+/// Returns at least [`LOAD_BITS`] bits from `at` on, topmost first, with zeros after the end.
 #[inline]
 fn load(data: &[u8], at: usize) -> u64 {
     match data.get(at / 8..at / 8 + 8).and_then(<[u8]>::first_chunk::<8>) {
@@ -190,7 +190,7 @@ fn load_wide(data: &[u8], at: usize) -> u64 {
     load(data, at) & (u64::MAX << 32) | load(data, at + 32) >> 32
 }
 
-/// Returns the change of the step and the number of bits for it, of which the first is a one.
+/// Decodes a change of the step that begins with a one; returns it and its number of bits.
 #[inline]
 fn step_change(data: &[u8], at: usize, window: u64) -> (i64, usize) {
     let (prefix, width) = match window.leading_ones() {
@@ -200,7 +200,7 @@ fn step_change(data: &[u8], at: usize, window: u64) -> (i64, usize) {
         _ => return (load_wide(data, at + 4) as i64, 68),
     };
     let bits = window << prefix >> (64 - width);
-    // The ranges are lopsided: the topmost bit alone is the largest positive number.
+    // Unlike in two's complement, the topmost bit alone is the largest positive number.
     let is_negative = bits > 1 << (width - 1);
     (bits as i64 - (i64::from(is_negative) << width), prefix + width)
 }

@@ -12,14 +12,14 @@ use std::rc::Rc;
 /// Iterator over the samples of an XOR chunk, first to last.
 #[derive(Clone, Debug)]
 pub struct XorIter<'a> {
-    /// Bits after the first two times and the first value, once both are read.
+    /// Bits after the first two times and the first value; empty until these are read.
     bits: BitReader<'a>,
-    /// Rest of the part that is made of whole bytes.
+    /// Bytes of the first two times and the first value, and all after, as far as not read.
     bytes: &'a [u8],
     count: u16,
     next: u16,
-    /// Window of value bits. A chunk that upstream continued after a restart may use a window
-    /// without setting it; all 64 bits are meant then.
+    /// Window of value bits: leading zeros and width. Prometheus may continue a chunk after a
+    /// restart with a window that was never set: all 64 bits are meant then.
     leading_zeros: u8,
     value_width: u8,
     timestamp_ms: i64,
@@ -81,13 +81,13 @@ impl<'a> XorIter<'a> {
         Some(())
     }
 
-    /// Reads the step. The window holds at least 20 bits afterwards, or all that are left.
+    /// Reads a step. Afterwards `peek` has at least 20 bits, or all that are left.
     #[inline]
     fn read_step(&mut self) -> Option<()> {
         self.bits.fill();
         let window = self.bits.peek();
         if window >> 63 == 0 {
-            // A zero behind the end of the bits is no code.
+            // After the end of the bits `peek` has zeros, which are no code.
             if self.bits.filled() == 0 {
                 return None;
             }
@@ -115,7 +115,7 @@ impl<'a> XorIter<'a> {
             }
         };
         let bits = self.bits.take(prefix + width)? & ((1 << width) - 1);
-        // The ranges are lopsided: the topmost bit alone is the largest positive number.
+        // Unlike in two's complement, the topmost bit alone is the largest positive number.
         let is_negative = bits > 1 << (width - 1);
         Some(bits as i64 - (i64::from(is_negative) << width))
     }
@@ -166,7 +166,7 @@ impl<'a> XorIter<'a> {
 
 /// Returns the samples of a chunk of floats before a time; `None` if there are none. The bytes up
 /// to any sample are a valid chunk except for the count, so nothing is re-encoded. Fails if one of
-/// these samples, or the first one after them, does not decode.
+/// the returned samples, or the first sample after them, does not decode.
 pub(super) fn before(chunk: &Chunk, time_ms: i64) -> Result<Option<Chunk>, ChunkError> {
     let data = &*chunk.data;
     let mut samples = XorIter::new(data)?;
@@ -183,7 +183,7 @@ pub(super) fn before(chunk: &Chunk, time_ms: i64) -> Result<Option<Chunk>, Chunk
     let mut kept: Rc<[u8]> = data.get(..bits.div_ceil(8)).unwrap_or(data).into();
     // `kept` was made here and has no other owner, so `get_mut` succeeds.
     if let Some([header @ .., last]) = Rc::get_mut(&mut kept) {
-        // Bits of the next sample give way to the padding of zeros.
+        // Bits of the next sample are replaced by the padding of zeros.
         *last &= u8::MAX << (8 * (header.len() + 1) - bits);
         for (byte, counted) in header.iter_mut().zip(count.to_be_bytes()) {
             *byte = counted;
@@ -210,7 +210,7 @@ impl Iterator for XorIter<'_> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // The count is the chunk's own claim, so the lower bound holds for one item only.
+        // The count may be false, and an error is one item, so the lower bound is at most 1.
         let left = usize::from(self.count - self.next);
         (left.min(1), Some(left))
     }

@@ -8,8 +8,8 @@
 //!                                                    rewind: those kept  ◀───┘
 //! ```
 //!
-//! Samples that come while a cursor is prepared are noted by its [`Watch`], so that the newest
-//! sample of each series is that of the cursor's epoch.
+//! While a cursor is prepared, its [`Watch`] notes arriving samples, so that the newest sample
+//! found for each series is that from when the cursor was opened, its *epoch*.
 
 mod newest;
 mod open;
@@ -35,13 +35,13 @@ const PREPARED_PER_SLICE: usize = if cfg!(test) { 4 } else { 4 * 1024 };
 /// Series that one slice skips without returning any.
 const PASSED_PER_SLICE: usize = if cfg!(test) { 3 } else { 4 * 1024 };
 
-/// Iterates over selected series in label order, any number of times, and sees the samples that
-/// were there when it was opened. While a cursor exists, the head truncates nothing, so its slots
-/// stay valid.
+/// Iterates over selected series in label order, any number of times. Sees the samples that the
+/// head had when the cursor was opened. While a cursor exists, the head truncates nothing, so the
+/// slots of the cursor stay valid.
 pub struct HeadCursor {
     /// Selected series in label order.
     slots: Vec<Slot>,
-    /// Time of the newest in-order sample of each series that is prepared.
+    /// Time of the newest in-order sample of each prepared series, as of the epoch.
     newest: Newest,
     sequence: Sequence,
     range: TimeRange,
@@ -50,9 +50,9 @@ pub struct HeadCursor {
     external: Labels,
     /// Present until all series are prepared.
     watch: Option<Rc<Watch>>,
-    /// Indices of the series of the last page of labels.
+    /// Indices into `slots` of the series of the last page of labels.
     page: Vec<u32>,
-    /// Indices of the series to return from the next rewind on, in that order.
+    /// Indices into `slots` of the series to return after the next rewind, in this order.
     kept: Option<Vec<u32>>,
     _open: OpenCursor,
 }
@@ -77,17 +77,17 @@ pub struct HeadSeries {
     pub may_overlap: bool,
 }
 
-/// Bounds of what a cursor may see of one series.
+/// Bounds on the samples of one series that a cursor may see.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visibility {
-    /// In-order samples up to this time.
+    /// In-order samples up to this time are visible.
     pub newest_ms: i64,
-    /// Out-of-order samples that came before this epoch.
+    /// Out-of-order samples that arrived before this epoch are visible.
     pub epoch: u64,
 }
 
 impl HeadCursor {
-    /// Starts over, with the kept series only if [`HeadCursor::keep`] was called.
+    /// Starts over; after [`HeadCursor::keep`] was called, with the kept series only.
     pub fn rewind(&mut self) {
         self.page.clear();
         match self.kept.take() {
@@ -95,13 +95,13 @@ impl HeadCursor {
             Some(kept) => {
                 self.slots = kept.iter().map(|at| self.slots[*at as usize]).collect();
                 self.newest = self.newest.only(&kept);
-                // The kept series are in their final order, which needs no groups.
+                // The kept series are in their final order, so no groups are needed.
                 self.sequence = Sequence::default();
             }
         }
     }
 
-    /// Keeps series for the time after the next rewind, by ascending positions in the last page of
+    /// Selects series to return after the next rewind, by ascending positions in the last page of
     /// labels. Returns whether all positions are valid.
     pub fn keep(&mut self, positions: &[u32]) -> bool {
         let kept = self.kept.get_or_insert_default();
@@ -134,8 +134,8 @@ impl HeadCursor {
 }
 
 impl HeadCursor {
-    /// Opens a cursor over series in label order with external labels, in a range that ends at
-    /// `newest_ms`, the newest time that the head holds, or before.
+    /// Opens a cursor over series in label order. `newest_ms` is the newest time in the head; the
+    /// range ends at this time or before.
     pub(super) fn open(
         slots: Vec<Slot>,
         range: TimeRange,
@@ -170,13 +170,13 @@ impl HeadCursor {
         self.newest.len() == self.slots.len()
     }
 
-    /// Looks up the newest sample of the next series.
+    /// Looks up the newest samples of the next [`PREPARED_PER_SLICE`] series.
     fn prepare_some(&mut self, table: &SeriesTable) {
         let from = self.newest.len();
         let to = self.slots.len().min(from + PREPARED_PER_SLICE);
         for at in from..to {
             let slot = self.slots[at];
-            // The watch has the time before samples that came since the cursor was opened.
+            // If samples arrived since the cursor was opened, the watch has the time before them.
             let noted = self.watch.as_ref().and_then(|watch| watch.newest_before(slot));
             let newest_ms = noted.or_else(|| table.at(slot).newest_ms()).unwrap_or(i64::MIN);
             self.newest.push(newest_ms);
@@ -187,7 +187,7 @@ impl HeadCursor {
         }
     }
 
-    /// Does a slice of preparation; returns whether none was left to do.
+    /// Does a slice of preparation; returns whether all series were prepared already.
     fn prepare(&mut self, table: &SeriesTable) -> bool {
         let is_prepared = self.is_prepared();
         if !is_prepared {
@@ -213,7 +213,7 @@ impl HeadCursor {
         if !self.prepare(table) {
             return Ok(Slice::Again);
         }
-        // Series without chunks in the range cost work, too, so a slice skips only so many.
+        // Series without chunks in the range cost work, too, so a slice skips a limited number.
         for _ in 0..PASSED_PER_SLICE {
             let Some(at) = self.next_at(table) else { return Ok(Slice::End) };
             let (slot, newest_ms) = (self.slots[at], self.newest.get(at));
@@ -231,8 +231,8 @@ impl HeadCursor {
         Ok(Slice::Again)
     }
 
-    /// Returns the labels of the next series without the external ones: of series with chunks that
-    /// overlap the range, or of all.
+    /// Returns the labels of the next series, without external labels. If `only_in_range`, series
+    /// without chunks that overlap the range are skipped.
     pub(super) fn next_labels(
         &mut self,
         table: &SeriesTable,

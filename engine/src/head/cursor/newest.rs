@@ -2,15 +2,15 @@
 
 use rustc_hash::FxHashMap;
 
-/// Marks an age that is kept in `older`.
+/// Marks an age that is too large, so that the time is in `older`.
 const OLDER: u32 = u32::MAX;
 
-/// Times of the newest in-order samples of series, by their position.
+/// Times of the newest in-order samples of series, by the position of the series.
 pub struct Newest {
     head_ms: i64,
-    /// Ages in milliseconds before `head_ms`.
+    /// Time before `head_ms` in milliseconds, or [`OLDER`].
     ages: Vec<u32>,
-    /// Times that lie 49 days or more before `head_ms`.
+    /// Times 49 days or more before `head_ms`, beyond the range of 32 bits.
     older: FxHashMap<u32, i64>,
 }
 
@@ -25,7 +25,7 @@ impl Newest {
     }
 
     pub fn push(&mut self, newest_ms: i64) {
-        // In 128 bits, since the difference of two times may exceed 64.
+        // In 128 bits, since the difference of two times may exceed 64 bits.
         let age = u32::try_from(i128::from(self.head_ms) - i128::from(newest_ms));
         let age = age.unwrap_or(OLDER);
         if age == OLDER {
@@ -34,7 +34,7 @@ impl Newest {
         self.ages.push(age);
     }
 
-    /// Returns the time of a series; `i64::MIN` for none.
+    /// Returns the newest time of a series, or `i64::MIN` if it has no sample.
     pub fn get(&self, at: usize) -> i64 {
         match self.ages.get(at) {
             None | Some(&OLDER) => self.older.get(&(at as u32)).copied().unwrap_or(i64::MIN),

@@ -11,11 +11,11 @@ const CURSORS_PER_MEMORY: u64 = 8;
 pub struct OpenCursors {
     count: Cell<u64>,
     bytes: Cell<u64>,
-    /// Epochs of cursors; each sees only samples from before its own.
+    /// Epochs of the open cursors. A cursor sees only samples from before its own epoch.
     epochs: RefCell<BTreeSet<u64>>,
 }
 
-/// Counts as an open cursor of its head until it is dropped.
+/// Registers an open cursor of a head until this value is dropped.
 pub struct OpenCursor {
     all: Rc<OpenCursors>,
     bytes: u64,
@@ -35,14 +35,14 @@ impl OpenCursors {
         self.count.get()
     }
 
-    /// Returns whether cursors take more than their part of a head's memory; 0 is no limit.
+    /// Returns whether cursors use more than their share of the memory limit; 0 is no limit.
     pub fn take_too_much(&self, memory_bytes_max: u64) -> bool {
         memory_bytes_max > 0 && self.bytes.get() > memory_bytes_max / CURSORS_PER_MEMORY
     }
 }
 
 impl OpenCursor {
-    /// Counts a cursor of this size, which sees only samples from before its epoch.
+    /// Registers a cursor of this size. A cursor with an epoch sees only samples from before it.
     pub fn new(all: &Rc<OpenCursors>, bytes: u64, epoch: Option<u64>) -> OpenCursor {
         let all = Rc::clone(all);
         all.count.set(all.count.get() + 1);

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
-/// Orders indices of series, which are sorted by their own labels, by the labels that the series
-/// are given.
+/// Orders series by their labels with external labels added. A series is identified by its index in
+/// the order without external labels.
 #[derive(Default)]
 pub struct Sequence {
     given: usize,
@@ -14,12 +14,12 @@ pub struct Sequence {
     groups: Option<Groups>,
 }
 
-/// Series that keep their order among each other.
+/// Groups of series whose order among each other is not changed by external labels.
 #[derive(Default)]
 struct Groups {
     members: BTreeMap<OrderGroup, Vec<u32>>,
-    /// The next series of each group, the first of all on top. Of two series whose labels become
-    /// equal, the one that stores a label precedes the one that is given it.
+    /// The next series of each group, the smallest on top. Of two series whose labels become equal,
+    /// the series that stores a label precedes the series to which the label is added.
     next: BinaryHeap<Reverse<(Labels, Reverse<OrderGroup>, usize)>>,
 }
 
@@ -29,7 +29,7 @@ impl Sequence {
         Sequence { given: 0, groups }
     }
 
-    /// Adds the next series by its own labels.
+    /// Adds the next series by its stored labels.
     pub fn add<'a, L: Iterator<Item = (&'a str, &'a str)>>(
         &mut self,
         at: u32,
@@ -53,14 +53,14 @@ impl Sequence {
         self.given
     }
 
-    /// Skips up to `skipped_max` series where the order is that of the indices.
+    /// Skips up to `skipped_max` series and returns their indices, if there are no external labels.
     pub fn skip(&mut self, count: usize, skipped_max: usize) -> Range<usize> {
         let from = self.given.min(count);
         self.given = count.min(from.saturating_add(skipped_max));
         from..self.given
     }
 
-    /// Returns the next of `count` series; `labels` returns the labels that a series is given.
+    /// Returns the index of the next of `count` series; `labels` must add the external labels.
     pub fn next(&mut self, count: usize, labels: impl Fn(u32) -> Labels) -> Option<usize> {
         if self.given >= count {
             return None;
@@ -70,7 +70,7 @@ impl Sequence {
             self.given += 1;
             return Some(self.given - 1);
         };
-        // Begun on the first call, once the members of all groups are known.
+        // The heap is filled on the first call, when the members of all groups are known.
         if self.given == 0 {
             for (group, members) in members.iter() {
                 let first = members.first().map(|at| labels(*at));

@@ -1,4 +1,4 @@
-//! Samples that come while a cursor is prepared, and the newest sample of their series before.
+//! Notes samples that arrive while a cursor is prepared, with the newest time before them.
 
 use crate::head::Slot;
 use crate::head::postings::SlotSet;
@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 /// Notes of one cursor about its own series.
 pub struct Watch {
     slots: SlotSet,
-    /// Newest in-order time of a series before the first sample that came; `None` without any.
+    /// Newest in-order time of a series before the first noted sample; `None` if there was none.
     newest_ms: RefCell<FxHashMap<Slot, Option<i64>>>,
 }
 
@@ -18,7 +18,7 @@ pub struct Watch {
 pub struct Watches(Vec<Weak<Watch>>);
 
 impl Watch {
-    /// Returns the newest sample of a series when the watch began, if one came since.
+    /// Returns the newest time of a series before the watch began, if samples arrived since.
     pub fn newest_before(&self, slot: Slot) -> Option<i64> {
         let noted = self.newest_ms.borrow();
         noted.get(&slot).map(|newest_ms| newest_ms.unwrap_or(i64::MIN))
@@ -26,7 +26,7 @@ impl Watch {
 }
 
 impl Watches {
-    /// Begins to note the samples that come for some series.
+    /// Begins to note the samples that arrive for some series.
     pub fn begin(&mut self, slots: &[Slot]) -> Rc<Watch> {
         let watch = Rc::new(Watch { slots: SlotSet::of(slots), newest_ms: RefCell::default() });
         self.0.push(Rc::downgrade(&watch));
@@ -39,11 +39,11 @@ impl Watches {
         self.0.is_empty()
     }
 
-    /// Notes that a sample is about to be appended to a series with this newest one.
+    /// Notes that a sample is about to be appended to a series whose newest time is `newest_ms`.
     #[cold]
     pub fn note(&mut self, slot: Slot, newest_ms: Option<i64>) {
         self.0.retain(|watch| {
-            // This cursor is prepared by now, or closed.
+            // The cursor of this watch is prepared by now, or closed.
             let Some(watch) = watch.upgrade() else { return false };
             if watch.slots.contains(slot) {
                 // Only the first sample of a series finds the time from before the watch.

@@ -1,9 +1,9 @@
 //! The newest exemplars of all series together: a ring that drops the oldest arrival.
 //!
 //! Rules, row by row: an exemplar that is kept already counts as written and changes nothing, so
-//! that a batch may be sent twice. Later exemplars of a series are accepted, and those that are out
-//! of order within the out-of-order window. Older ones are refused, as are those further ahead of
-//! the clock than a sample may be and those with more label text than OpenMetrics allows.
+//! that a batch may be sent twice. An exemplar is accepted if it is not older than the newest one
+//! of its series, or within the out-of-order window. It is refused if it is older, further ahead of
+//! the clock than a sample may be, or has more label text than OpenMetrics allows.
 
 mod state;
 
@@ -34,7 +34,7 @@ const EXEMPLAR_BYTES: usize = 32;
 pub struct Exemplar {
     /// Labels of the exemplar, not those of its series.
     pub labels: Labels,
-    /// Observed value that the exemplar stands for.
+    /// Observed value, of which the exemplar is an example.
     pub value: f64,
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
@@ -135,7 +135,7 @@ impl Exemplars {
             entry.remove();
         }
         self.first += 1;
-        // Two references are left: the table's and the one at hand.
+        // Two references are left: the one in `series` and `oldest.series`.
         if Rc::strong_count(&oldest.series) == 2 {
             self.series.remove(&oldest.series.labels);
         }
@@ -165,8 +165,8 @@ impl Exemplars {
         ExemplarScan { range, next: self.first, end: self.first + self.entries.len() as u64 }
     }
 
-    /// Returns the next exemplars of a scan, about `bytes_max` bytes of them, by series in no
-    /// order; `None` at the end. A page may be empty, since one call visits a limited number.
+    /// Returns the next exemplars of a scan, about `bytes_max` bytes, by series in no order; `None`
+    /// at the end. A page may be empty, since a call visits a limited number of exemplars.
     pub fn next_page(
         &self,
         scan: &mut ExemplarScan,

@@ -35,7 +35,7 @@ impl RingSaver {
         put_labels(out, &series.labels);
     }
 
-    /// Appends an exemplar; they are numbered from the oldest arrival on.
+    /// Appends an exemplar, by its number from the oldest arrival on.
     pub fn put_exemplar(&self, ring: &Exemplars, number: usize, out: &mut Vec<u8>) {
         let Some(entry) = ring.entries.get(number) else { return };
         let series = self.numbers.get(&Rc::as_ptr(&entry.series));

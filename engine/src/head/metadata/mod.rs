@@ -1,8 +1,8 @@
 //! Type, help and unit of metric families, as senders declare them.
 //!
-//! 1.0 senders declare families, 2.0 senders series; a series' family is its metric name without
-//! the suffixes of histograms and summaries. The log keeps metadata with a series of the family,
-//! since upstream's records know only series; metadata of a family without any is kept in memory.
+//! Remote write 1.0 has metadata of families, 2.0 of series; the family of a series is its metric
+//! name without the suffixes of histograms and summaries. In the log, metadata belongs to a series,
+//! as in Prometheus' records. Metadata of a family without series is kept in memory only.
 
 mod state;
 
@@ -17,10 +17,10 @@ use std::ops::Bound;
 /// Largest number of metric families with metadata; further ones are ignored.
 pub const METADATA_FAMILIES_MAX: usize = 100_000;
 
-/// Longest help or unit text in bytes; the rest is truncated. Also the longest name.
+/// Longest help or unit text in bytes; the rest is truncated. Longer family names are ignored.
 const TEXT_BYTES_MAX: usize = 1024;
 
-/// Numbers of types in `prometheus.MetricMetadata.MetricType`, which is also upstream's in the log.
+/// Numbers of types in `prometheus.MetricMetadata.MetricType`, used also by Prometheus' log.
 const HISTOGRAM: u32 = 3;
 const GAUGE_HISTOGRAM: u32 = 4;
 const SUMMARY: u32 = 5;
@@ -30,7 +30,7 @@ const STATE_SET: u32 = 7;
 const SUFFIXES: [&str; 9] =
     ["", "_total", "_bucket", "_count", "_sum", "_info", "_gcount", "_gsum", "_created"];
 
-/// Longest of these suffixes in bytes.
+/// Length in bytes of the longest suffix in [`SUFFIXES`].
 const SUFFIX_BYTES_MAX: usize = 8;
 
 /// Longest UTF-8 character in bytes.
@@ -61,9 +61,9 @@ pub struct MetadataTable {
 }
 
 impl MetadataTable {
-    /// Stores what a sender declares of a family; the newest declaration counts. Invalid UTF-8 is
-    /// replaced. Empty metadata, which some 2.0 senders send with every series, and names too long
-    /// for a family are ignored.
+    /// Stores the metadata of a family, of which the latest is kept. Invalid UTF-8 is replaced.
+    /// Empty metadata, which some 2.0 senders send with every series, is ignored, as are families
+    /// with a name that is too long.
     pub fn set(&mut self, family: &[u8], metric_type: u32, help: &[u8], unit: &[u8]) {
         if family.len() > TEXT_BYTES_MAX {
             return;
@@ -74,15 +74,15 @@ impl MetadataTable {
             return;
         }
         let must_log = self.take(&family, metadata);
-        // Only while the log accepts nothing could the list outgrow the table.
+        // The list could outgrow the table only while nothing can be logged.
         if must_log && self.unlogged.len() < METADATA_FAMILIES_MAX {
             self.unlogged.push(family.into());
         }
     }
 
-    /// Stores what a sender declares of the series with a metric name.
+    /// Stores the metadata that was sent for a series, under the family of its metric name.
     pub fn set_of_series(&mut self, name: &[u8], metric_type: u32, help: &[u8], unit: &[u8]) {
-        // Removing a suffix cannot make it short enough.
+        // Even without its suffix such a name is too long.
         if name.len() > TEXT_BYTES_MAX + SUFFIX_BYTES_MAX {
             return;
         }
@@ -94,7 +94,7 @@ impl MetadataTable {
     fn take(&mut self, family: &str, metadata: Metadata) -> bool {
         if let Some(known) = self.families.get_mut(family) {
             if known.metadata == metadata {
-                // Not logged so far, if the family had no series then.
+                // Unchanged metadata is not logged yet if the family had no series before.
                 return !known.is_logged.get();
             }
             *known = Entry { metadata, is_logged: Cell::new(false) };
@@ -107,7 +107,7 @@ impl MetadataTable {
         has_room
     }
 
-    /// Returns the families by name, from this one on.
+    /// Returns the families by name, from `first` on.
     pub fn from(&self, first: &str) -> impl Iterator<Item = (&str, &Metadata)> {
         let families = self.families.range::<str, _>((Bound::Included(first), Bound::Unbounded));
         families.map(|(family, entry)| (&**family, &entry.metadata))
@@ -141,13 +141,13 @@ impl Families<'_> {
 }
 
 impl MetadataTable {
-    /// Returns metadata that came since the log last took it, each with a series of its family.
+    /// Returns the metadata that is not logged yet, each with a series of its family.
     pub(super) fn unlogged(&self, living: Families<'_>) -> Vec<(Slot, &str, &Metadata)> {
         self.of_living(living, self.unlogged.iter().map(|family| &**family))
     }
 
-    /// Notes that the log has [`MetadataTable::unlogged`]. It has no families without a series;
-    /// these are offered again when their senders repeat themselves.
+    /// Notes that the result of [`MetadataTable::unlogged`] is logged, except for families without
+    /// a series; these are returned again after a sender has repeated their metadata.
     pub(super) fn note_logged(&mut self, living: Families<'_>) {
         for family in std::mem::take(&mut self.unlogged) {
             let has_series = living.series_of(&family).is_some();

@@ -1,5 +1,5 @@
-//! Splits numbers, strings and chunks off the front of a piece. Numbers are little-endian, as
-//! WebAssembly has them in memory.
+//! Splits numbers, strings and chunks off the front of a piece of a head snapshot. Numbers are
+//! little-endian, as in WebAssembly's memory.
 
 use super::{SavedHeadError, damaged};
 

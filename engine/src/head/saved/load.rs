@@ -40,7 +40,7 @@ impl HeadLoader {
     pub fn take(&mut self, piece: &[u8]) -> Result<bool, SavedHeadError> {
         let mut piece = Bytes(piece);
         let kind = piece.u8()?;
-        // Pieces refer only to pieces of earlier kinds, so a kind never follows a later one.
+        // Pieces come in the order of their kinds, since later kinds refer to earlier ones.
         let is_next = match self.kind {
             0 => kind == kind::FIRST,
             before => before <= kind && before != kind::END && kind != kind::FIRST,
@@ -74,7 +74,7 @@ impl HeadLoader {
         Ok(false)
     }
 
-    /// Makes an empty head the saved one; fails if the pieces contradict each other.
+    /// Fills an empty head from the pieces; fails if the pieces contradict each other.
     pub fn finish(self, head: &mut Head) -> Result<(), SavedHeadError> {
         let (table, postings, oldest) = self.table.finish()?;
         head.counters.series_created += table.len() as u64;
@@ -85,7 +85,7 @@ impl HeadLoader {
         let valid_ms = head.window.min_valid_ms();
         head.window.set_held(HeldTimes { newest_ms: self.newest_ms, ..oldest });
         head.window.leave_to_blocks(self.floor_ms);
-        // A cut's block may have been committed just before: its samples are dropped.
+        // A block may have been committed before the head was truncated: drop its samples.
         let min_valid_ms = head.window.min_valid_ms();
         if oldest.oldest_ms < min_valid_ms
             && head.replay_floor(min_valid_ms).and_then(|()| head.end_replay()).is_err()

@@ -1,12 +1,12 @@
 //! The head as bytes: everything that a replay of the log would have to build again.
 //!
-//! [`HeadSaver`] splits a head into pieces, [`HeadLoader`] builds one of them. The layout is in
-//! `engine/docs/format/head.md`. The caller keeps the pieces complete and from the same moment as
-//! the log. Other bytes return an error, and nothing of them is loaded. Loading needs no more
+//! [`HeadSaver`] splits a head into pieces, and [`HeadLoader`] builds a head from them. The layout
+//! is in `engine/docs/format/head.md`. The caller ensures that the pieces are complete and match
+//! the log. Contradictory pieces return an error, and nothing is loaded. Loading needs no more
 //! memory than a small multiple of the pieces.
 //!
-//! Chunks are copied as they are, the one being filled with its appender's state. Labels are saved
-//! as numbers of (name, value) pairs, so that lists by label are filled without a search.
+//! Chunks are copied as they are; the chunk being filled is saved with its appender's state. Labels
+//! are saved as numbers of (name, value) pairs, so that postings are filled without a search.
 
 mod bytes;
 mod load;
@@ -16,7 +16,7 @@ pub use bytes::Bytes;
 pub use load::HeadLoader;
 pub use save::HeadSaver;
 
-/// Reason why pieces make no head.
+/// Reason why a head cannot be built from pieces.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SavedHeadError {
     /// A piece ends too early.
@@ -34,7 +34,7 @@ pub enum SavedHeadError {
         /// Version number of the snapshot.
         version: u32,
     },
-    /// A replay would build another head today.
+    /// A replay of the log would now build a different head.
     #[error("the saved head no longer fits: {what}")]
     Outdated {
         /// The change since the snapshot was made.

@@ -8,20 +8,20 @@ use crate::head::{Head, Slot};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Returns a head piece by piece. The head must not change meanwhile. Needs a few bytes for each
-/// series, each distinct label and each metric family, and one piece.
+/// Returns a head piece by piece. The head must not change meanwhile. Needs memory for one piece
+/// and a few bytes for each series, each distinct label and each metric family.
 pub struct HeadSaver {
     /// Kind of the next piece.
     kind: u8,
     /// Number of items of this kind that were returned.
     next: usize,
     symbols: Vec<SymbolId>,
-    /// Numbers in the snapshot by symbol.
+    /// Number in the snapshot of each symbol, by the symbol's own number.
     symbol_numbers: Vec<u32>,
     pairs: Vec<(SymbolId, SymbolId)>,
     pair_numbers: FxHashMap<(SymbolId, SymbolId), u32>,
     name_lists: Vec<NameList>,
-    /// Numbers by the address of the list.
+    /// Number in the snapshot of each name list, by the address of the list.
     list_numbers: FxHashMap<*const Box<[SymbolId]>, u32>,
     /// Series that have samples; a replay drops all others.
     slots: Vec<Slot>,

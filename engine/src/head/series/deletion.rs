@@ -34,7 +34,7 @@ impl Series {
         if from >= to {
             return Ok(());
         }
-        // All are decoded before any is replaced, so that a damaged chunk loses no others.
+        // All chunks are decoded before any is replaced, so that an error loses no samples.
         let mut kept = Vec::new();
         for chunk in &self.sealed[from..to] {
             kept.extend(without(chunk, &[range])?);

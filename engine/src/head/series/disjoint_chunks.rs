@@ -1,9 +1,9 @@
-//! Chunks of which no two of a kind overlap in time, so that a sample is found by a binary search.
+//! Chunks that overlap no others of the same kind in time, so that a binary search finds a sample.
 //!
-//! Samples come in any order, and floats and native histograms may alternate. So each kind has a
-//! row of chunks of its own, ascending by time; new samples go into the chunk that they overlap, or
-//! beside it. A chunk that becomes too large is divided evenly: no order of arrival makes many
-//! small chunks, and a sample costs the work of one chunk.
+//! Samples arrive in any order, and floats and native histograms may alternate. So each kind of
+//! value has its own list of chunks, ascending by time; new samples go into the chunk that they
+//! overlap, or into a small neighbour. A chunk that becomes too large is divided evenly, so no
+//! order of arrival makes many small chunks, and adding a sample encodes about one chunk.
 
 use super::out_of_order_samples::value_in;
 use crate::chunk::without;
@@ -53,7 +53,7 @@ impl DisjointChunks {
         Ok(None)
     }
 
-    /// Adds a chunk that overlaps no other of its kind; returns any other chunk.
+    /// Adds the chunk, unless it overlaps another of its kind: then returns it.
     pub fn put(&mut self, chunk: Chunk) -> Option<Chunk> {
         let chunks = &mut self.kinds[kind_of(chunk.encoding)];
         let TimeRange { start_ms, end_ms } = span(&chunk);
@@ -65,15 +65,15 @@ impl DisjointChunks {
         None
     }
 
-    /// Adds samples, which ascend by time and replace those of the same time. After an error some
-    /// are added and nothing is lost.
+    /// Adds samples, ascending by time, which replace samples of the same time. After an error some
+    /// may be added, and no other samples are lost.
     pub fn merge(&mut self, samples: &[(i64, Value)]) -> Result<(), ChunkError> {
         let mut by_kind: [Samples; 3] = Default::default();
         for (timestamp_ms, value) in samples {
             by_kind[kind_of_value(value)].push((*timestamp_ms, value.clone()));
         }
         for (kind, samples) in by_kind.iter().enumerate() {
-            // A time has one sample of any kind, so a new one replaces those of other kinds.
+            // A time has one sample of any kind, so a new sample replaces those of other kinds.
             for (other, chunks) in self.kinds.iter_mut().enumerate() {
                 if other != kind && !chunks.is_empty() {
                     remove_times(chunks, samples)?;
@@ -84,7 +84,7 @@ impl DisjointChunks {
         Ok(())
     }
 
-    /// Adds all samples of `newer`, which replace those of the same time.
+    /// Adds all samples of `newer`, which replace samples of the same time.
     pub fn absorb(&mut self, newer: &DisjointChunks) -> Result<(), ChunkError> {
         for chunks in &newer.kinds {
             let mut samples = Samples::new();
@@ -130,7 +130,7 @@ fn span(chunk: &Chunk) -> TimeRange {
     TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms }
 }
 
-/// Returns the places of the chunks that overlap a range; if none, where one would be inserted.
+/// Returns the indices of the chunks that overlap a range; if none, the index to insert one at.
 fn overlapping(chunks: &[Chunk], range: TimeRange) -> Range<usize> {
     let from = chunks.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
     let count = chunks[from..].partition_point(|chunk| chunk.min_time_ms <= range.end_ms);
@@ -140,7 +140,7 @@ fn overlapping(chunks: &[Chunk], range: TimeRange) -> Range<usize> {
 fn read_into(chunk: &Chunk, samples: &mut Samples) -> Result<(), ChunkError> {
     for next in values(chunk)? {
         let (timestamp_ms, value) = next?;
-        // A reset hint compares with the sample before, which may be another one afterwards.
+        // A reset hint refers to the previous sample, which may be another one after the merge.
         samples.push((timestamp_ms, value.without_reset_hint()));
     }
     Ok(())
@@ -158,7 +158,7 @@ fn merge_kind(chunks: &mut Vec<Chunk>, mut samples: &[(i64, Value)]) -> Result<(
             Some(next) => samples.partition_point(|(time_ms, _)| *time_ms < next.min_time_ms),
             None => samples.len(),
         };
-        // The target ends after the first sample, but damaged times must not make the loop endless.
+        // At least one sample, so that damaged times cannot make the loop endless.
         let (group, rest) = samples.split_at(end.max(1));
         let mut held = Samples::new();
         for chunk in &chunks[target.clone()] {
@@ -170,8 +170,8 @@ fn merge_kind(chunks: &mut Vec<Chunk>, mut samples: &[(i64, Value)]) -> Result<(
     Ok(())
 }
 
-/// Returns the chunks that a sample goes into: the one that it overlaps, or a small one beside it,
-/// and a small one after that. If there are none, the place of a new one.
+/// Returns the chunks to merge a sample into: the chunk that contains its time, or a small one
+/// before it, and a small one after that. If there are none, the range is that of a new chunk.
 fn target(chunks: &[Chunk], time_ms: i64) -> Range<usize> {
     let at = chunks.partition_point(|chunk| chunk.max_time_ms < time_ms);
     let is_small = |at: usize, count| chunks.get(at).is_some_and(|chunk| is_smaller(chunk, count));
@@ -190,7 +190,7 @@ fn target(chunks: &[Chunk], time_ms: i64) -> Range<usize> {
     target
 }
 
-/// Merges both by time; of the same time, the newer sample stays.
+/// Merges both lists by time; of two samples at the same time, the newer one is kept.
 fn merged(held: Samples, newer: &[(i64, Value)]) -> Samples {
     let mut all = Samples::with_capacity(held.len() + newer.len());
     let mut newer = newer.iter().peekable();
@@ -206,7 +206,7 @@ fn merged(held: Samples, newer: &[(i64, Value)]) -> Samples {
     all
 }
 
-/// Encodes the samples as few chunks of about equal size.
+/// Encodes samples as few chunks of about equal size.
 fn encode_evenly(samples: Samples) -> Vec<Chunk> {
     let pieces = samples.len().div_ceil(SAMPLES_PER_CHUNK).max(1);
     // Not 0, on which `slice::chunks` panics.
@@ -214,7 +214,7 @@ fn encode_evenly(samples: Samples) -> Vec<Chunk> {
     samples.chunks(per_chunk).flat_map(|piece| encode(piece.iter().cloned())).collect()
 }
 
-/// Removes the samples that have the times of these.
+/// Removes from `chunks` the samples at the times of `samples`.
 fn remove_times(chunks: &mut Vec<Chunk>, samples: &[(i64, Value)]) -> Result<(), ChunkError> {
     let mut rest = samples;
     while let Some((first_ms, _)) = rest.first() {

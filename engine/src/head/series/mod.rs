@@ -57,7 +57,7 @@ impl SeriesKey {
 
 /// A series with recent samples.
 pub struct Series {
-    /// Number by which the log refers to the series; never used for another.
+    /// Number by which the log refers to the series; never used for another series.
     pub(super) series_ref: u64,
     pub(super) key: SeriesKey,
     pub(super) labels: SeriesLabels,
@@ -66,8 +66,8 @@ pub struct Series {
     /// Full chunks, in time order.
     sealed: Vec<Chunk>,
     open: Option<Box<OpenChunk>>,
-    /// Time of the newest value ever appended in order; while a chunk is open, of its last value.
-    /// The smallest time if there was none.
+    /// Time of the newest in-order value, even if a truncation dropped the value, or `i64::MIN`.
+    /// While a chunk is open, this is the time of its last value.
     newest_ms: i64,
     out_of_order: Option<Box<OutOfOrderSamples>>,
 }
@@ -104,7 +104,7 @@ impl Series {
         self.open.as_ref().map(|open| open.appender.encoding())
     }
 
-    /// Adds a value newer than all before; returns whether it began a chunk.
+    /// Adds a value newer than all in-order values; returns whether the value began a new chunk.
     pub(super) fn append(
         &mut self,
         timestamp_ms: i64,
@@ -126,7 +126,7 @@ impl Series {
         true
     }
 
-    /// Like [`Series::append`], for a float, as nearly all values are.
+    /// Like [`Series::append`], but faster, for a float: nearly all values are floats.
     #[inline]
     pub(super) fn append_float(
         &mut self,
@@ -145,8 +145,8 @@ impl Series {
         self.append(timestamp_ms, &Value::Float(value), block_duration_ms)
     }
 
-    /// Adds the first of these floats to the open chunk, as long as they ascend from the newest
-    /// value and belong there; returns their number.
+    /// Adds floats to the open chunk up to the first that is not newer than the one before it, or
+    /// does not fit into the chunk; returns their number.
     #[inline]
     pub(super) fn append_floats(&mut self, rows: &[(i64, f64)]) -> usize {
         let Some(open) = &mut self.open else { return 0 };
@@ -169,7 +169,7 @@ impl Series {
     }
 
     fn begin_chunk(&mut self, timestamp_ms: i64, value: &Value, block_duration_ms: i64) {
-        // The full chunk is sealed last: its last histogram decides the header of the next one.
+        // The full chunk is sealed last: its last histogram decides the header of the new chunk.
         let full = self.open.take();
         let before = full.as_ref().map(|open| &open.appender);
         let appender = ValueAppender::new(timestamp_ms, value, before);
@@ -223,9 +223,9 @@ impl Series {
         self.out_of_order.is_some()
     }
 
-    /// Returns the chunks that overlap the range, as a cursor may see them: in-order ones in time
-    /// order, then those of out-of-order samples, which may overlap any other. Of samples at one
-    /// time, the first listed counts. Only samples newer than the cursor are removed from chunks.
+    /// Returns the chunks that overlap the range, without samples newer than the cursor: in-order
+    /// chunks in time order, then out-of-order chunks, which may overlap any other. Of several
+    /// samples at one time, the first listed is valid. Samples before the range may remain.
     pub(super) fn chunks(
         &self,
         range: TimeRange,
@@ -254,7 +254,7 @@ impl Series {
         Ok(chunks)
     }
 
-    /// Returns whether [`Series::chunks`] returns any.
+    /// Returns whether the series has chunks that overlap the range.
     pub(super) fn touches(&self, range: TimeRange) -> bool {
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
         let sealed = self.sealed.get(from).is_some_and(|c| c.min_time_ms <= range.end_ms);
@@ -267,8 +267,8 @@ impl Series {
             || self.out_of_order.as_ref().is_some_and(|out_of_order| out_of_order.touches(range))
     }
 
-    /// Drops chunks that end before this time, and out-of-order samples before it of earlier
-    /// generations; returns the number of in-order chunks dropped.
+    /// Drops samples before a time; of out-of-order samples, only those of generations before
+    /// `generation`. Returns the number of in-order chunks dropped.
     pub(super) fn truncate(
         &mut self,
         before_ms: i64,
@@ -290,7 +290,7 @@ impl Series {
         if open_is_old {
             self.open = None;
         }
-        // Chunks end with their block; only an early cut leaves one that spans its end.
+        // Chunks end with their block, so only a cut within a block has to divide a chunk.
         if self.min_time_ms().is_some_and(|min_ms| min_ms < before_ms)
             && let Some(end_ms) = before_ms.checked_sub(1)
         {

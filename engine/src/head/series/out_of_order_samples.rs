@@ -1,19 +1,19 @@
 //! Out-of-order samples of one series: older than its newest sample, or in the range of a block.
 //!
-//! They are kept apart from the in-order chunks, so that in-order appends stay cheap, and merged
-//! with them when read. Samples gather in a short list; a full list goes into the chunks of the
-//! latest part, where samples are found by time. So a sample costs the same whatever their number
-//! and order. Parts may overlap in time; where two hold the same time, the later part counts. That
-//! happens only after a restart: the log still has samples that were cut and dropped, and those
-//! written after that.
+//! Out-of-order samples are kept apart from the in-order chunks, so that in-order appends stay
+//! cheap; reads merge both. Samples gather in a short list, `open`. A full list is merged into the
+//! latest *part*, a set of chunks in which samples are found by time. So a sample costs the same
+//! whatever the number and order of samples. Parts may overlap in time; where two parts have a
+//! sample at the same time, the later part is valid. This happens only after a restart: the log
+//! still has samples that were cut and dropped, and samples written after that.
 //!
 //! A cut reads out-of-order samples while more of them arrive. Each part therefore has a
-//! generation: the number of cuts planned when its last sample came. Truncating a cut's range drops
-//! only parts of earlier generations; newer parts wait for the next cut of that range.
+//! generation: the number of cuts planned when its last sample arrived. Truncating the range of a
+//! cut drops only parts of earlier generations; newer parts wait for the next cut of that range.
 //!
-//! In the same way each part has the epoch of its samples, so that a cursor sees only samples that
-//! were there when it was opened. Parts are joined as soon as no open cursor tells them apart:
-//! there are no more parts than open cursors, and a few generations.
+//! Each part also has an epoch, the number of cursors opened before its last sample arrived, so
+//! that a cursor sees only samples from before it was opened. Parts are joined unless an open
+//! cursor sees just one of them, so the open cursors and a few generations bound their number.
 
 use super::disjoint_chunks::DisjointChunks;
 use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, encode, values};
@@ -21,16 +21,16 @@ use crate::head::cursor::OpenCursors;
 use crate::model::{TimeRange, Value};
 use std::collections::BTreeMap;
 
-/// Number of parts above which those of different generations are joined, too. Samples then stay
-/// until the cut after the one that could drop them.
+/// Number of parts above which parts of different generations are joined, too. Samples of the older
+/// generation are then dropped one cut later than possible.
 const PARTS_MAX: usize = 8;
 
-/// Arrival of out-of-order samples, relative to cuts and cursors.
+/// Arrival of out-of-order samples, in numbers of cuts and cursors before it.
 #[derive(Clone, Copy)]
 pub struct Arrival<'a> {
-    /// Number of cuts planned before.
+    /// Number of cuts planned before the arrival.
     pub generation: u64,
-    /// Number of cursors opened before.
+    /// Number of cursors opened before the arrival.
     pub epoch: u64,
     /// Open cursors, which must not see the samples.
     pub cursors: &'a OpenCursors,
@@ -59,7 +59,7 @@ impl OutOfOrderSamples {
     /// Adds a value, which replaces one of the same time.
     pub fn insert(&mut self, timestamp_ms: i64, value: Value, arrival: Arrival<'_>) {
         let is_seen = arrival.cursors.separate(self.open_epoch, arrival.epoch);
-        // A cursor that sees the gathered samples must not see this one, so they become a part.
+        // If a cursor sees the gathered samples but must not see this one, they become a part.
         if self.open.len() >= SAMPLES_PER_CHUNK || (is_seen && !self.open.is_empty()) {
             self.seal(arrival.cursors);
         }
@@ -75,7 +75,7 @@ impl OutOfOrderSamples {
     /// Adds values that ascend by time.
     pub fn insert_all(&mut self, samples: Vec<(i64, Value)>, arrival: Arrival<'_>) {
         if samples.len() < SAMPLES_PER_CHUNK {
-            // A merge encodes whole chunks again, so few samples are gathered first.
+            // A merge encodes whole chunks again, so a few samples are gathered first.
             let samples = samples.into_iter();
             return samples.for_each(|(time_ms, value)| self.insert(time_ms, value, arrival));
         }
@@ -116,14 +116,14 @@ impl OutOfOrderSamples {
             (last.generation, last.epoch) = (generation, epoch);
             return;
         }
-        // Damaged chunks refuse a merge; the samples then form a part of their own.
+        // Damaged chunks cannot be merged; the samples then form a part of their own.
         let mut part = Part { generation, epoch, ..Part::default() };
         if part.chunks.merge(samples).is_ok() {
             self.parts.push(part);
         }
     }
 
-    /// Joins neighbours that no open cursor tells apart.
+    /// Joins neighbouring parts, unless an open cursor sees only the older of them.
     fn join_parts(&mut self, cursors: &OpenCursors) {
         let mut at = 1;
         while at < self.parts.len() {
@@ -147,7 +147,7 @@ impl OutOfOrderSamples {
         if let Ok(at) = self.open.binary_search_by_key(&timestamp_ms, |(held_ms, _)| *held_ms) {
             return Ok(Some(self.open[at].1.clone()));
         }
-        // Of several parts that hold the time, the latest counts.
+        // Of several parts that hold the time, the latest is valid.
         for Part { chunks, .. } in self.parts.iter().rev() {
             if let Some(value) = chunks.value_at(timestamp_ms)? {
                 return Ok(Some(value));
@@ -156,8 +156,8 @@ impl OutOfOrderSamples {
         Ok(None)
     }
 
-    /// Returns the chunks that overlap the range, of parts from before an epoch, the latest part
-    /// first; they may overlap each other.
+    /// Returns the chunks that overlap the range, from parts of epochs before `before`, the latest
+    /// part first. The chunks may overlap each other.
     pub fn chunks(&self, range: TimeRange, before: u64) -> impl Iterator<Item = Chunk> + '_ {
         let parts = self.parts.iter().rev().filter(move |part| part.epoch < before);
         let sealed = parts.flat_map(move |part| part.chunks.within(range)).cloned();
@@ -169,14 +169,14 @@ impl OutOfOrderSamples {
         open.chain(sealed)
     }
 
-    /// Returns all chunks, the oldest part first. [`OutOfOrderSamples::from_parts`] makes the same
-    /// samples of them, with the first generation.
+    /// Returns all chunks, the oldest part first. [`OutOfOrderSamples::from_parts`] restores the
+    /// same samples from the chunks, with generation 0.
     pub fn parts(&self) -> Vec<Chunk> {
         let sealed = self.parts.iter().flat_map(|part| part.chunks.iter()).cloned();
         sealed.chain(open_chunks(&self.open)).collect()
     }
 
-    /// Makes samples of these chunks; of the same time, the last listed counts.
+    /// Restores samples from chunks; of several samples at one time, the last listed is valid.
     pub fn from_parts(chunks: Vec<Chunk>) -> OutOfOrderSamples {
         let newest_ms = chunks.iter().map(|chunk| chunk.max_time_ms).max().unwrap_or(0);
         let mut parts = vec![Part::default()];
@@ -195,8 +195,8 @@ impl OutOfOrderSamples {
         OutOfOrderSamples { parts, newest_ms, ..OutOfOrderSamples::default() }
     }
 
-    /// Returns whether [`OutOfOrderSamples::chunks`] returns any; if kinds of values alternate, it
-    /// may not.
+    /// Returns whether samples may overlap the range. If kinds of values alternate, the result may
+    /// be true although [`OutOfOrderSamples::chunks`] returns no chunk.
     pub fn touches(&self, range: TimeRange) -> bool {
         let is_open = || {
             let ((start_ms, _), (end_ms, _)) = (self.open.first()?, self.open.last()?);
@@ -227,7 +227,7 @@ impl OutOfOrderSamples {
         Ok(())
     }
 
-    /// Returns all samples by time, of each time the one that counts.
+    /// Returns all samples by time, for each time only the valid sample.
     pub fn all(&self) -> Result<BTreeMap<i64, Value>, ChunkError> {
         let mut all = BTreeMap::new();
         // Later parts overwrite earlier ones, and gathered samples overwrite both.
@@ -251,7 +251,7 @@ impl OutOfOrderSamples {
     }
 }
 
-/// Encodes samples that are not sealed, each kind separately, as sealed ones are.
+/// Encodes the gathered samples as chunks, floats and histograms separately, as in parts.
 fn open_chunks(open: &[(i64, Value)]) -> impl Iterator<Item = Chunk> {
     let is_float = |value: &Value| matches!(value, Value::Float(_));
     let (floats, others): (Vec<_>, Vec<_>) =

@@ -52,7 +52,7 @@ impl Series {
             let encoding = encoding.ok_or(NO_STATE)?;
             let (appender, rest) = ValueAppender::split_state(encoding, bytes.0).ok_or(NO_STATE)?;
             bytes.0 = rest;
-            // A chunk lies in one block, its newest sample included.
+            // A chunk belongs to one block, so its newest sample determines the block.
             let block_end_ms = block_end(series.newest_ms, block_duration_ms);
             series.open = Some(Box::new(OpenChunk { appender, block_end_ms }));
         }

@@ -21,7 +21,7 @@ pub struct TableLoader {
     names: NameLists,
     name_lists: Vec<NameList>,
     series: Slab<Slot, Series>,
-    /// Pairs of all series, one series after the other.
+    /// Numbers of the (name, value) pairs of all series, one series after the other.
     series_pairs: Vec<u32>,
     chunk_count: usize,
     held: HeldTimes,
@@ -98,7 +98,7 @@ impl TableLoader {
         let (numbers, _) = piece.part(4 * names.len())?.as_chunks::<4>();
         self.series_pairs.reserve(names.len());
         let mut values = Vec::with_capacity(names.len());
-        // Folded as in `SeriesTable::find_by_pairs`.
+        // The hash is computed as in `SeriesTable::find_by_pairs`.
         let mut hash = self.symbols.seed();
         for (name, number) in names.iter().zip(numbers) {
             let number = u32::from_le_bytes(*number);
@@ -114,7 +114,7 @@ impl TableLoader {
         let labels = SeriesLabels::new(names, values.into());
         let series =
             Series::take_state(SeriesKey::of(hash), labels, self.block_duration_ms, piece)?;
-        // A new series would get the same number.
+        // Otherwise a new series would get the same number.
         if series.series_ref >= self.next_ref {
             return Err(damaged("a series has a number that is still to be given"));
         }

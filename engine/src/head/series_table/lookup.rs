@@ -1,9 +1,9 @@
 //! Finds a series of the table by the labels of a request.
 //!
-//! Labels arrive as strings (remote write 1.0) or as references into a table of symbols (2.0). A
-//! series' hash is folded from the hashes of its names and values, so that both forms lead to the
-//! same entry, and 2.0 hashes each symbol at most once a request. A hit is verified label by label
-//! against the stored set, which is sorted and valid; only a miss needs sorting and checks.
+//! Labels arrive as strings (remote write 1.0) or as references into a table of symbols (2.0). The
+//! hash of a series is computed from the hashes of its names and values, so that both forms lead to
+//! the same entry, and 2.0 hashes each symbol at most once a request. A hit is verified label by
+//! label against the stored set, which is sorted and valid; only a miss needs sorting and checks.
 
 use super::SeriesTable;
 use crate::codec::{bytes_equal, hash_word};
@@ -16,7 +16,7 @@ use crate::model::{LabelError, LabelLimits};
 #[derive(Default)]
 pub struct RequestSymbols<'r> {
     symbols: Vec<RequestSymbol<'r>>,
-    /// Texts of symbols that were found to be UTF-8; empty until a series needs one.
+    /// Texts of symbols that are known to be valid UTF-8; empty until a text is needed.
     checked: Vec<Option<&'r str>>,
 }
 
@@ -28,7 +28,7 @@ pub type TextPairs<'r> = Vec<(&'r str, &'r str)>;
 
 struct RequestSymbol<'r> {
     text: &'r [u8],
-    /// Valid once the hash was needed.
+    /// Hash of the text, unless `known_as` is [`UNHASHED`].
     hash: u64,
     /// Number of the symbol in the head, or one of the two constants below.
     known_as: u32,
@@ -49,7 +49,7 @@ impl RequestSymbol<'_> {
         self.hash
     }
 
-    /// Looks a symbol up in the head; returns whether it has this number.
+    /// Looks the symbol up in the head; returns whether its number is `id`.
     #[inline(never)]
     fn is_found(&mut self, table: &Symbols, id: SymbolId) -> bool {
         let hash = self.hash(table);
@@ -106,7 +106,7 @@ pub enum LookupError {
 }
 
 impl<'r> RequestSymbols<'r> {
-    /// Wraps the symbols of a request. Each is hashed when it is first needed.
+    /// Wraps the symbols of a request. A symbol is hashed when its hash is first needed.
     pub fn new(strings: &[&'r [u8]]) -> RequestSymbols<'r> {
         let symbol = |text: &&'r [u8]| RequestSymbol { text, hash: 0, known_as: UNHASHED };
         RequestSymbols { symbols: strings.iter().map(symbol).collect(), checked: Vec::new() }
@@ -136,8 +136,8 @@ impl<'r> RequestSymbols<'r> {
         refs.iter().map(bytes).fold(0, usize::saturating_add)
     }
 
-    /// Refuses labels of a new series that are too long, by their lengths alone. Labels whose texts
-    /// the head has as symbols may belong to a stored series.
+    /// Refuses labels of a new series that are too long, by their lengths alone. A label whose
+    /// texts the head has as symbols is accepted, as it may belong to a stored series.
     pub(in crate::head) fn check_lengths(
         &mut self,
         table: &Symbols,
@@ -148,7 +148,7 @@ impl<'r> RequestSymbols<'r> {
         for [name_ref, value_ref] in pairs {
             let text = |symbol_ref: &u32| self.text(*symbol_ref).unwrap_or_default();
             let (name, value) = (text(name_ref), text(value_ref));
-            // A label without a value does not exist.
+            // A label with an empty value is the same as no label.
             if value.is_empty() || !limits.exceeded_by(name, value) {
                 continue;
             }
@@ -188,7 +188,7 @@ impl<'r> RequestSymbols<'r> {
 
     fn is_held(&mut self, table: &Symbols, symbol_ref: u32) -> bool {
         let Some(symbol) = self.symbols.get_mut(symbol_ref as usize) else { return false };
-        // Looked up again if unknown: an earlier series of the request may have added it.
+        // Looked up again if unknown: an earlier series of the request may have added the symbol.
         if symbol.known_as >= UNKNOWN {
             let hash = symbol.hash(table);
             symbol.known_as = table.find(symbol.text, hash).map_or(UNKNOWN, SlabIndex::number);
@@ -208,7 +208,7 @@ impl SeriesTable {
     /// Returns the series with these labels, if they are stored in this order.
     #[inline]
     pub fn find_by_pairs(&self, pairs: &[(&[u8], &[u8])]) -> Option<Slot> {
-        // Folded as in `find_by_refs` and `find_sorted`, so that all find the same entry.
+        // Hashes as `find_by_refs` and `find_sorted` do, so that all find the same entry.
         let hash = pairs.iter().fold(self.symbols.seed(), |hash, (name, value)| {
             let hash = hash_word(hash, self.symbols.hash(name));
             hash_word(hash, self.symbols.hash(value))
@@ -252,8 +252,8 @@ impl SeriesTable {
         }))
     }
 
-    /// Returns the series with these labels, which are sorted and valid; otherwise their hash, with
-    /// which [`SeriesTable::insert`] adds the series.
+    /// Returns the series with these sorted and valid labels; otherwise the hash of the labels,
+    /// with which [`SeriesTable::insert`] adds the series.
     #[inline]
     pub fn find_sorted(&self, pairs: &[(&str, &str)]) -> Result<Slot, u64> {
         let mut hash = self.symbols.seed();

@@ -1,8 +1,8 @@
-//! The series of the head: by place, by labels and by the number that they have in the log.
+//! The series of the head: by slot, by labels and by the number that they have in the log.
 //!
-//! A slot, a key and the labels of a series are added and removed together. The index by label is
-//! beside the table, in `postings`: [`SeriesTable::insert`] is followed, and
-//! [`SeriesTable::remove`] preceded, by a call there.
+//! A slot, a key and the labels of a series are added and removed together. The index by label,
+//! `postings`, is separate: callers update it after [`SeriesTable::insert`] and before
+//! [`SeriesTable::remove`].
 
 mod load;
 mod lookup;
@@ -78,7 +78,7 @@ impl SeriesTable {
         self.series.get(slot)
     }
 
-    /// Returns the series in a slot, if any. Only the table adds or removes its chunks.
+    /// Returns the series in a slot, if any. Only the table adds or removes chunks of a series.
     #[inline]
     pub fn get_mut(&mut self, slot: Slot) -> Option<&mut Series> {
         self.series.get_mut(slot)
@@ -150,7 +150,7 @@ impl SeriesTable {
         }
         let series = &self.series;
         let hash_of = |slot: &Slot| series.get(*slot).map_or(0, |series| series.key.table_hash());
-        // Only far below the capacity, so that churn does not rehash all series again and again.
+        // Shrinks only far below the capacity, so that churn does not rehash all series repeatedly.
         if self.by_key.capacity() > shrink_above(self.by_key.len()) {
             self.by_key.shrink_to(2 * self.by_key.len(), hash_of);
         }
@@ -175,7 +175,7 @@ impl SeriesTable {
         });
     }
 
-    /// Ensures that no new series gets a number that records of a dropped series still have.
+    /// Keeps new series from getting a number that log records of a dropped series still use.
     pub fn retire_ref(&mut self, series_ref: u64) {
         self.next_ref = self.next_ref.max(series_ref.saturating_add(1));
     }
@@ -184,7 +184,7 @@ impl SeriesTable {
         self.next_ref
     }
 
-    /// Appends a float that is newer than all of its series; returns whether the series exists.
+    /// Appends a float newer than its series' in-order values; returns whether the series exists.
     #[inline]
     pub fn append_float(
         &mut self,
@@ -194,7 +194,7 @@ impl SeriesTable {
         block_duration_ms: i64,
     ) -> bool {
         let Some(series) = self.series.get_mut(slot) else { return false };
-        // The batch is applied: its row numbers would mean rows of the next one.
+        // The batch is applied, so its row numbers are no longer valid.
         series.pending_row = NO_ROW;
         let begins_chunk = series.append_float(timestamp_ms, value, block_duration_ms);
         self.chunk_count += usize::from(begins_chunk);
@@ -246,13 +246,13 @@ impl SeriesTable {
         let before = series.chunk_count();
         let deleted = series.delete_in_order(range);
         let after = series.chunk_count();
-        // The sum comes first: a deletion within a chunk can increase the number of chunks.
+        // The sum is computed first: a deletion within a chunk can increase the number of chunks.
         self.chunk_count = self.chunk_count + after - before;
         deleted
     }
 
-    /// Drops samples before a time, of out-of-order ones those of generations before this one.
-    /// Lists series without samples if they are to be removed.
+    /// Drops samples before a time; of out-of-order samples, only those of generations before
+    /// `generation`. Lists series without samples if `lists_empty`.
     pub fn truncate(
         &mut self,
         before_ms: i64,

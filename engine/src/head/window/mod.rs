@@ -18,11 +18,11 @@ use crate::model::TimeRange;
 /// Times of the oldest and the newest samples that are held.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldTimes {
-    /// Time of the oldest in-order sample; the largest time without any.
+    /// Time of the oldest in-order sample, or `i64::MAX` if there is none.
     pub oldest_ms: i64,
-    /// Lower bound of out-of-order samples; the largest time without any.
+    /// Lower bound of the times of out-of-order samples, or `i64::MAX` if there are none.
     pub oldest_out_of_order_ms: i64,
-    /// Time of the newest sample of any kind; the smallest time without any.
+    /// Time of the newest sample of any kind, or `i64::MIN` if there is none.
     pub newest_ms: i64,
 }
 
@@ -32,13 +32,13 @@ pub struct Window {
     future_limit_ms: i64,
     out_of_order_window_ms: i64,
     held: HeldTimes,
-    /// Whether samples were removed since the times were found.
+    /// Whether samples were removed since `held` was computed.
     is_stale: bool,
-    /// Everything before is in blocks, or about to be; only out-of-order samples may be older.
+    /// Lower bound of in-order samples: older ones are in blocks, or in a block being made.
     min_valid_ms: i64,
-    /// Everything before is in committed blocks, so that the log need not restore it.
+    /// Samples before this time are in committed blocks, so replay skips them.
     stored_until_ms: i64,
-    /// The clock at the last write; the largest time before the first write.
+    /// The clock at the last write, or `i64::MAX` before the first write.
     now_ms: i64,
 }
 
@@ -55,11 +55,11 @@ impl HeldTimes {
     #[inline]
     pub fn add_out_of_order(&mut self, timestamp_ms: i64) {
         self.oldest_out_of_order_ms = self.oldest_out_of_order_ms.min(timestamp_ms);
-        // Newer samples may have been deleted while the end of a cut was still open.
+        // If newer samples were deleted, this sample may be the newest.
         self.newest_ms = self.newest_ms.max(timestamp_ms);
     }
 
-    /// Counts the oldest samples of a series; returns whether the series has any.
+    /// Includes the oldest times of a series; returns whether the series has samples.
     #[inline]
     pub fn add_oldest_of(&mut self, series: &Series) -> bool {
         let (in_order, out_of_order) = (series.min_time_ms(), series.out_of_order_min_time_ms());
@@ -95,12 +95,12 @@ impl Window {
         self.block_duration_ms
     }
 
-    /// Milliseconds that an out-of-order sample may be behind the newest one.
+    /// Milliseconds by which an out-of-order sample may be older than the newest sample.
     pub fn out_of_order_window_ms(&self) -> i64 {
         self.out_of_order_window_ms
     }
 
-    /// The clock at the last write; the largest time before the first write.
+    /// The clock at the last write, or `i64::MAX` before the first write.
     pub fn now_ms(&self) -> i64 {
         self.now_ms
     }
@@ -113,7 +113,7 @@ impl Window {
         self.held
     }
 
-    /// Returns the newest time that the head or a block holds; the smallest without any sample.
+    /// Returns the newest time that the head or a block holds, or `i64::MIN` if there is no sample.
     pub fn newest_ms(&self) -> i64 {
         // Blocks end before `min_valid_ms`, so the time before it is the newest that they can hold.
         self.held.newest_ms.max(self.min_valid_ms.saturating_sub(1))
@@ -127,7 +127,7 @@ impl Window {
     /// Returns whether the head may hold samples of the range.
     pub fn touches(&self, range: TimeRange) -> bool {
         let start_ms = self.held.oldest_ms.min(self.held.oldest_out_of_order_ms);
-        // An empty range would overlap by the comparison of its ends.
+        // `overlaps` compares only the ends of ranges, so an empty range is excluded first.
         let held = TimeRange { start_ms, end_ms: self.newest_ms() };
         range.start_ms <= range.end_ms && range.overlaps(&held)
     }
@@ -146,7 +146,7 @@ impl Window {
         self.stored_until_ms
     }
 
-    /// Notes that everything before a time is in committed blocks, or was deleted with them.
+    /// Notes that samples before a time are in committed blocks, or were deleted with them.
     pub fn note_stored_until(&mut self, floor_ms: i64) {
         self.leave_to_blocks(floor_ms);
         self.stored_until_ms = self.stored_until_ms.max(floor_ms);
@@ -157,7 +157,7 @@ impl Window {
         self.held.add_in_order(timestamp_ms);
     }
 
-    /// Counts in-order samples between two times, both included.
+    /// Includes in-order samples from `first_ms` to `last_ms`.
     #[inline]
     pub fn add_run(&mut self, first_ms: i64, last_ms: i64) {
         self.held.oldest_ms = self.held.oldest_ms.min(first_ms);
@@ -173,7 +173,7 @@ impl Window {
     pub fn set_oldest(&mut self, left: HeldTimes) {
         self.held.oldest_ms = left.oldest_ms;
         self.held.oldest_out_of_order_ms = left.oldest_out_of_order_ms;
-        // Out-of-order samples that are held are still measured against the newest time.
+        // While samples are left, the newest time stays: out-of-order rows are measured against it.
         if left.oldest_ms == i64::MAX && left.oldest_out_of_order_ms == i64::MAX {
             self.held.newest_ms = i64::MIN;
         }

@@ -2,23 +2,23 @@
 //!
 //! Row by row, in this order:
 //! 1. A row that is stored already, with the same bits (of a histogram: the same observations),
-//!    counts as written and changes nothing; another value is refused. The row is compared with
-//!    everything that the head holds.
-//! 2. Newer than all of its series, not in the range of blocks, and not further behind the newest
-//!    sample of the head than the out-of-order window, or half a block if that is longer: appended
-//!    in order.
-//! 3. Within the out-of-order window behind the newest sample of the head: kept as an out-of-order
-//!    sample. If a block holds the same time already, the later write replaces the block's sample
-//!    once both are merged; an equal one changes nothing.
-//! 4. Everything else is refused: too old, out of order, or too far in the future.
+//!    counts as written and changes nothing; a row with another value is refused. The row is
+//!    compared with everything that the head holds.
+//! 2. A row is appended in order if it is newer than all samples of its series, not in the range
+//!    of blocks, and not older than the newest sample of the head by more than the out-of-order
+//!    window, or half a block if that is longer.
+//! 3. A row that is older than the newest sample of the head by at most the out-of-order window is
+//!    kept as an out-of-order sample. If a block holds the same time already, the row replaces the
+//!    block's sample once both are merged; an equal value changes nothing.
+//! 4. Any other row is refused: too old, out of order, or too far in the future.
 //!
-//! Age is measured against stored samples, since all senders may lag, and a clock may be wrong. An
-//! empty store accepts rows of any age, except times of a clock that was never set: those more than
-//! [`FIRST_AGE_MS_MAX`] ago. The smallest and the largest time mean "none"; no block's range
-//! reaches beyond the latter.
+//! Age is measured against stored samples, since all senders may lag and the clock may be wrong. An
+//! empty store accepts rows up to [`FIRST_AGE_MS_MAX`] old; older times come from a clock that was
+//! never set. `i64::MIN` and `i64::MAX` mean "no time"; the range of a block cannot reach beyond
+//! `i64::MAX`.
 //!
-//! This file has the times of points 2 to 4; `check` looks a row up in its series and its batch,
-//! and applies them. Accepted out-of-order samples are kept by `series/out_of_order_samples`.
+//! This file computes the times of points 2 to 4; `check` looks a row up in its series and its
+//! batch, and applies the rule. `series/out_of_order_samples` keeps accepted out-of-order samples.
 
 use super::Window;
 use crate::head::RefusalReason;
@@ -32,7 +32,7 @@ impl Window {
         if self.is_empty() {
             return self.first_from_ms();
         }
-        // Lagging rows must not stretch the head beyond what the next cut takes.
+        // Rows that lag more must not stretch the head beyond the range of the next cut.
         let half_block = self.block_duration_ms / 2;
         let window_ms = self.out_of_order_window_ms;
         let newest_ms = match window_ms {
@@ -43,7 +43,7 @@ impl Window {
         self.min_valid_ms.max(newest_ms.saturating_sub(window_ms.max(half_block)))
     }
 
-    /// Returns the oldest time that an empty store accepts: any, without a clock.
+    /// Returns the oldest time that an empty store accepts; `i64::MIN` before the clock is known.
     fn first_from_ms(&self) -> i64 {
         match self.now_ms {
             i64::MAX => i64::MIN,
@@ -51,9 +51,9 @@ impl Window {
         }
     }
 
-    /// Returns the oldest time at which an out-of-order row is accepted. If a clock once ran ahead,
-    /// the present clock counts, with half a block at least: stored samples must not shut out new
-    /// ones.
+    /// Returns the oldest time at which an out-of-order row is accepted. If stored samples are
+    /// ahead of the clock, age is measured against the clock and may be half a block at least, so
+    /// that these samples do not exclude new ones.
     pub fn out_of_order_from_ms(&self) -> i64 {
         let window_ms = self.out_of_order_window_ms;
         match window_ms {
@@ -69,7 +69,7 @@ impl Window {
 
     /// Returns the newest time that the clock allows.
     pub fn clock_limit_ms(&self) -> i64 {
-        // The largest time means that there is none.
+        // `i64::MAX` is excluded, since it means "no time".
         self.now_ms.saturating_add(self.future_limit_ms).min(i64::MAX - 1)
     }
 
@@ -81,7 +81,7 @@ impl Window {
     /// Returns whether a row newer than its series is appended in order, if the clock allows its
     /// time.
     pub fn takes_in_order(&self, time_ms: i64) -> bool {
-        // The smallest time means that there is none.
+        // `i64::MIN` is excluded, since it means "no time".
         time_ms >= self.in_order_from_ms() && time_ms != i64::MIN
     }
 
@@ -89,7 +89,7 @@ impl Window {
     /// out-of-order sample; otherwise the reason of its refusal.
     pub fn check_out_of_order(&self, time_ms: i64) -> Result<(), RefusalReason> {
         let from_ms = self.out_of_order_from_ms();
-        // Without a window, a row is out of order unless it is too old even for an in-order one.
+        // Without a window, rows are out of order, unless in-order rows would be too old as well.
         if time_ms > self.clock_limit_ms() {
             Err(RefusalReason::TooFarInFuture)
         } else if time_ms >= from_ms && time_ms != i64::MIN {

@@ -7,13 +7,13 @@ use crate::wal::decode::split_be_u64;
 use crate::wal::{COLUMNS_201, RecordError};
 use rustc_hash::FxHashMap;
 
-/// Size of each of the two generations of ended chains that are remembered.
+/// Size of each of the two generations of ended chains in [`Ended`].
 const ENDED_MAX: usize = 1024;
 
-/// End of a chain of which the log lacks the first record.
+/// End of a chain whose first record is not in the log.
 const CUT_OFF: u64 = u64::MAX;
 
-/// Head of a record, and the bytes behind it.
+/// Decoded head of a record, and the bytes after it.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnRecord<'a> {
     record: &'a [u8],
@@ -44,13 +44,13 @@ pub enum ColumnError {
     /// The record before this one is missing.
     #[error("the preceding record, on which its values depend, is missing")]
     Unchained,
-    /// The log begins behind the record before this one. If nothing earlier is damaged, this one is
-    /// a copy made after a failed sync, and the checkpoint that replaced the original has its rows.
+    /// The log begins after the preceding record. If nothing earlier is damaged, this record is a
+    /// copy made after a failed sync, and the checkpoint that replaced the original has its rows.
     #[error("the log begins behind the preceding record, on which its values depend")]
     CutOff,
 }
 
-/// Ends of the last thousand or two chains, as records may occur again after failed syncs.
+/// Ends of the last thousand or two chains: after a failed sync, their records may occur again.
 #[derive(Debug, Default)]
 struct Ended {
     recent: FxHashMap<u64, u64>,
@@ -93,7 +93,7 @@ impl<'a> ColumnRecord<'a> {
 }
 
 impl ColumnReader {
-    /// Returns a record's rows as (series reference, sample); none if it was read before.
+    /// Returns a record's rows as (series reference, sample); no rows if it was read before.
     pub fn read(
         &mut self,
         record: &ColumnRecord<'_>,
@@ -106,7 +106,7 @@ impl ColumnReader {
             return Err(ColumnError::CutOff);
         };
         if record.seq == 0 {
-            // Even of a repeated record: the next ones are repeated, too, and names may coincide.
+            // Also for a repeated record: later ones are repeated, too, and epochs may coincide.
             self.ended.note(chain.epoch, chain.seq);
             chain.begin(record.epoch);
             self.first_segment = segment;
@@ -114,21 +114,21 @@ impl ColumnReader {
         let is_other = record.epoch != chain.epoch;
         if is_other && let Some(end) = self.ended.get(record.epoch).filter(|end| record.seq < *end)
         {
-            // A copy of a record that was read, or that the log's checkpoint replaces.
+            // A copy of a record that was read, or that is replaced by the checkpoint of the log.
             self.chain = Some(chain);
             return if end == CUT_OFF { Err(ColumnError::CutOff) } else { Ok(&self.rows) };
         }
         if is_other || chain.seq < record.seq {
-            // The chain may still continue: the missing record may be of another one.
+            // The chain is kept, since the missing record may belong to another chain.
             self.chain = Some(chain);
             return Err(ColumnError::Unchained);
         }
-        // A smaller number is that of a record that was read already.
+        // A smaller number is that of a repeated record, whose rows were read already.
         if chain.seq == record.seq {
             let mut rest = record.rest;
             if self.read_rows(&mut chain, record, &mut rest).is_none() {
                 self.rows.clear();
-                // The records after this one depend on it.
+                // Later records of the chain depend on this one, so none of them is read.
                 self.chain = Some(Chain::default());
                 return Err(RecordError::at(record.record, &mut rest).into());
             }
@@ -138,7 +138,7 @@ impl ColumnReader {
         Ok(&self.rows)
     }
 
-    /// Returns the segment in which the records begin that the last one depends on.
+    /// Returns the segment that has the first of the records on which the last one depends.
     pub fn first_segment(&self) -> u32 {
         self.first_segment
     }
@@ -199,7 +199,7 @@ impl ColumnReader {
                 let from_ms = if series.has_time { series.time_ms } else { before_ms };
                 before_ms = from_ms.wrapping_add(step_ms);
                 (series.time_ms, series.has_time) = (before_ms, true);
-                // The value follows in a column of its own.
+                // The value is read later, from the column of values.
                 let sample = Sample { timestamp_ms: before_ms, value: 0.0 };
                 self.rows.push((series.series_ref, sample));
             }
@@ -282,10 +282,10 @@ pub(super) fn take_xored(
     Some(series.value_bits)
 }
 
-/// Decodes a value from its scaled difference to the one before.
+/// Decodes a value from its scaled difference to the previous value.
 #[inline]
 pub(super) fn take_scaled(series: &mut Series, step: i64) -> Option<u64> {
-    // Only damage has a difference to a value that is not exact.
+    // Only damaged records have a difference to a value that is not exact.
     let before = scaled(series.value_bits, series.scale).filter(|_| series.is_exact)?;
     let scale = SCALES.get(usize::from(series.scale))?;
     series.value_bits = (before.wrapping_add(step) as f64 / scale).to_bits();

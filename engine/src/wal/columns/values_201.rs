@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   0                           the same bits
-//!   10   + change               both are exact at the series' scale: how much their difference,
-//!                               scaled, differs from the one before (0 behind any other row)
+//!   10   + change               both are exact at the series' scale: the change of their scaled
+//!                               difference from the one before (0 after any other row)
 //!   110  + the window's bits    XORed; all differing bits lie in the series' window
 //!   1110 + 5 bits leading zeros + 6 bits width (0 is 64) + the bits   XORed; a new window
-//!   1111 + 3 bits scale + change   as 10, at a new scale, at which both are exact
-//!   change: 0, or a number of ones, a zero (but for the longest) and as many bits:
+//!   1111 + 3 bits scale + change   the scaled difference at a new scale, at which both are exact
+//!   change: 0, or a number of ones, a zero (except after five ones), and this many bits:
 //!   10 + 8   110 + 12   1110 + 20   11110 + 32   11111 + 64, in two's complement
 //! ```
 
@@ -16,7 +16,7 @@ use super::reader::{take_scaled, take_xored};
 use crate::codec::BitReader;
 
 pub(super) fn take_value(bits: &mut BitReader<'_>, series: &mut Series) -> Option<u64> {
-    // Taken out, since any row but a difference sets it to 0.
+    // The step is taken out, since any row but a difference sets it to 0.
     let step_before = std::mem::take(&mut series.step);
     if bits.take(1)? == 0 {
         return Some(series.value_bits);

@@ -7,7 +7,7 @@ use crate::codec::{BitWriter, hash_word, put_uvarint, put_varint};
 use crate::model::Sample;
 use crate::wal::COLUMNS;
 
-/// Rows of an epoch per series, on average: as many share a first row's cost, or are lost together.
+/// Average rows per series in an epoch: more rows save space, but are lost together.
 const ROWS_PER_SERIES: u64 = 64;
 
 /// Smallest number of rows in an epoch: a small store gains nothing from more epochs.
@@ -16,14 +16,14 @@ const ROWS_MIN: u64 = 64 * 1024;
 /// Bits of the longest value, which has a new scale and shift.
 const VALUE_BITS_MAX: usize = 4 + 3 + 6 + 6 + 64;
 
-/// Failed searches for a scale after which no more are made: such values rarely come alone.
+/// Number of failed searches for a scale after which a series is not searched again.
 const MISSES_MAX: u8 = 3;
 
 /// Encoder of column records, with the state of their chain.
 #[derive(Debug)]
 pub struct ColumnWriter {
     pub(super) chain: Chain,
-    /// Rows of the epoch so far; 0 if the next record begins one.
+    /// Rows of the epoch so far; 0 if the next record begins a new epoch.
     rows: u64,
     /// Mixed into the names of epochs, which must differ between runs.
     seed: u64,
@@ -37,7 +37,7 @@ impl ColumnWriter {
         ColumnWriter { chain: Chain::default(), rows: 0, seed, epochs: 0, places: Vec::new() }
     }
 
-    /// Makes the next record begin an epoch: the last one is not in the log, or in another segment.
+    /// Makes the next record begin an epoch: the last one is in another segment, or not logged.
     pub fn restart(&mut self) {
         self.rows = 0;
     }
@@ -54,20 +54,20 @@ impl ColumnWriter {
         self.rows > 0
     }
 
-    /// Encodes 1 to [`ROWS_MAX`] rows; `None` if they have too many series for columns.
+    /// Encodes 1 to [`ROWS_MAX`] rows; `None` if they have too many series for an epoch.
     pub fn record(&mut self, rows: &[(u64, Sample)]) -> Option<Vec<u8>> {
         let due = (ROWS_PER_SERIES * self.chain.series.len() as u64).max(ROWS_MIN);
         if self.rows == 0 || self.rows >= due {
             self.begin();
         }
-        // An epoch may be too full of other series for these; a new one is empty.
+        // The epoch may have too many series of other rows; a new epoch has none.
         let record = self.chained_record(rows).or_else(|| {
             self.begin();
             self.chained_record(rows)
         });
         match &record {
             Some(_) => self.rows += rows.len() as u64,
-            // The unfinished record has changed the chain, which no reader could follow.
+            // The unfinished record has changed the chain, but no reader will see the record.
             None => self.rows = 0,
         }
         record
@@ -75,7 +75,7 @@ impl ColumnWriter {
 
     fn begin(&mut self) {
         self.epochs += 1;
-        // Hashed, as a sum of seed and number would soon be that of another writer.
+        // A hash, since the sum of seed and number may equal that of another writer.
         self.chain.begin(hash_word(hash_word(0, self.seed), self.epochs));
         self.rows = 0;
     }
@@ -208,7 +208,7 @@ fn put_change(writer: &mut BitWriter<'_>, series: &mut Series, was_change: bool,
     let low_bits = u32::from(series.low_bits);
     let ones = folded >> low_bits;
     series.learn(folded);
-    // `10` is one bit more than `0`.
+    // A difference is `0` if the previous row was a difference, otherwise `10`.
     let (kind, kind_bits) = if was_change { (0, 1) } else { (0b10, 2) };
     if ones >= u64::from(ONES_MAX) {
         let width = width(folded);
@@ -216,11 +216,11 @@ fn put_change(writer: &mut BitWriter<'_>, series: &mut Series, was_change: bool,
         writer.put(kind << (ONES_MAX + 6) | head, kind_bits + ONES_MAX + 6);
         return writer.put(folded, width);
     }
-    // As many ones, and a zero.
+    // As many ones as the number says, and a zero.
     let ones_bits = ones as u32 + 1;
     let head = kind << ones_bits | ((2 << ones) - 2);
     let low = folded & !(u64::MAX << low_bits);
-    // Together the head and so many low bits may exceed a word.
+    // With more than 32 low bits, both parts together may exceed a word.
     if low_bits > 32 {
         writer.put(head, kind_bits + ones_bits);
         return writer.put(low, low_bits);

@@ -54,13 +54,13 @@ impl<C: ChunkCount> HistogramAppender<C> {
     ///
     /// # Panics
     ///
-    /// If spans and buckets differ in number, which [`NativeHistogram::validate`] would have found.
+    /// If the buckets do not match the spans; [`NativeHistogram::validate`] would have found that.
     pub fn new(
         timestamp_ms: i64,
         histogram: &NativeHistogram<C>,
         header: CounterHeader,
     ) -> HistogramAppender<C> {
-        // A stale histogram may come with buckets and counts; a stale marker in a chunk has none.
+        // A stale histogram may arrive with buckets and counts; a stale marker in a chunk has none.
         let stale;
         let histogram = match histogram.is_stale() {
             true => {
@@ -99,8 +99,8 @@ impl<C: ChunkCount> HistogramAppender<C> {
     }
 
     /// Adds a histogram, which must be later than the one before, or reports that it needs a new
-    /// chunk: the counter was reset, the layout or the kind differs, or the chunk is full. Buckets
-    /// that are only new are added to the whole chunk.
+    /// chunk: the counter was reset, the layout or the kind differs, or the chunk is full. If the
+    /// histogram only has additional buckets, these are added to the whole chunk.
     pub fn append(&mut self, timestamp_ms: i64, histogram: &NativeHistogram<C>) -> Appended {
         let change = match self.fit(histogram) {
             // A histogram that does not fit decides the header, even if the chunk is also full.
@@ -128,7 +128,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         Appended::Yes
     }
 
-    /// Returns the header of the next chunk, when this one is full or its time is over.
+    /// Returns the header of the next chunk, when this one is full or its block ended.
     pub fn header_of_next(&self, histogram: &NativeHistogram<C>) -> CounterHeader {
         match CounterHeader::of_first(histogram.reset_hint) {
             CounterHeader::Unknown => match self.fit(histogram) {
@@ -184,11 +184,11 @@ impl<C: ChunkCount> HistogramAppender<C> {
         self.samples == SAMPLES_PER_CHUNK_MAX || self.out.position_bits() > CHUNK_BITS_MAX
     }
 
-    /// Returns the changes with which the histogram can follow; otherwise the new chunk's header.
+    /// Returns the changes that let the histogram follow, or the header of a new chunk.
     fn fit(&self, histogram: &NativeHistogram<C>) -> Result<Change, CounterHeader> {
         let is_gauge = histogram.reset_hint == ResetHint::Gauge;
         let other = if is_gauge { CounterHeader::Gauge } else { CounterHeader::Unknown };
-        // The order is upstream's (`appendable`): the first check that fails decides the header.
+        // The order is that of Prometheus' `appendable`: the first failed check decides the header.
         if is_gauge != (self.header == CounterHeader::Gauge) {
             return Err(CounterHeader::of_first(histogram.reset_hint));
         }
@@ -196,7 +196,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
             return Err(CounterHeader::Reset);
         }
         if histogram.is_stale() {
-            // A stale marker has no buckets, so every layout suits it.
+            // A stale marker has no buckets, so it fits every layout.
             return Ok(Change { positive: SideMerge::SAME, negative: SideMerge::SAME });
         }
         if is_stale_nan(self.sum.value()) {
@@ -211,7 +211,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         }
         let reset = if is_gauge { other } else { CounterHeader::Reset };
         if before.has_custom_buckets() && !before.same_bounds(after) {
-            // Upstream treats other custom bounds as a reset, but not another schema.
+            // As in Prometheus, other custom bounds are a reset, but another schema is not.
             return Err(reset);
         }
         if !is_gauge && histogram.zero_count < self.zero_count.value() {
@@ -250,7 +250,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         merge_sides::<C>(before, histogram.counts(side), is_gauge)
     }
 
-    /// Returns the layout for both: the sample's own spans if they have all buckets, as upstream.
+    /// Returns the layout for both; as in Prometheus, the sample's spans if they have all buckets.
     fn widened_layout(&self, histogram: &NativeHistogram<C>, change: &Change) -> Rc<BucketLayout> {
         let Change { positive, negative } = change;
         let sample = &histogram.layout;
@@ -273,7 +273,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         })
     }
 
-    /// Re-encodes the samples in a layout with more buckets; `None` if one does not decode.
+    /// Re-encodes the samples in a layout with more buckets; `None` if a sample does not decode.
     fn recoded(&self, layout: Rc<BucketLayout>) -> Option<HistogramAppender<C>> {
         let mut samples = HistogramIter::<C>::new(self.data()).ok()?;
         let (timestamp_ms, first) = samples.next()?.ok()?;

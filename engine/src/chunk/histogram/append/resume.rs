@@ -1,10 +1,10 @@
-//! Continues a chunk of which only the bytes are left.
+//! Continues a chunk of which only the bytes are known, not the state of its appender.
 
 use super::{ChunkCount, HistogramAppender};
 use crate::chunk::histogram::HistogramIter;
 
 impl<C: ChunkCount> HistogramAppender<C> {
-    /// Rebuilds the appender that made these bytes; `None` if no appender makes them.
+    /// Rebuilds the appender that made these bytes; `None` if no appender makes such bytes.
     pub fn resume(data: &[u8]) -> Option<HistogramAppender<C>> {
         let mut samples = HistogramIter::<C>::new(data).ok()?;
         let header = samples.header();
@@ -22,7 +22,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
             appender.put(timestamp_ms, &histogram);
         }
         appender.write_header();
-        // Damaged bytes may decode too; only bytes that encode to themselves can be continued.
+        // Damaged bytes may decode too; only bytes that encode to the same bytes can be continued.
         (appender.data() == data).then_some(appender)
     }
 }
