@@ -34,7 +34,7 @@ impl NameLists {
         }
     }
 
-    /// Releases the labels of a dropped series, and their list of names after its last series.
+    /// Releases the labels of a dropped series, and the list of their names if no series has it.
     pub fn release(&mut self, labels: SeriesLabels) {
         // Two references are left: `labels.names` and the one in `lists`.
         if Rc::strong_count(&labels.names) == 2 {

@@ -5,8 +5,8 @@
 //! series are applied after its waiting floats.
 //!
 //! A log may have far more samples than a head should hold. Then blocks are cut while the log is
-//! read, up to the times of recently read rows. Rows *behind* a cut, that is, read after the cut
-//! but older than its end, are kept as out-of-order samples. Series without samples are kept, since
+//! read; a cut ends before the times of rows read lately. Rows *behind* a cut, that is, read after
+//! it but older than its end, are kept as out-of-order samples. Series without samples are kept, since
 //! later rows refer to them by number. The caller commits the blocks at the end of the log.
 
 use super::deletion::TimesScan;
@@ -185,8 +185,8 @@ impl Head {
         }
     }
 
-    /// Restores a value from the in-order log. Skips values that blocks hold, and values not newer
-    /// than their series, which were logged twice.
+    /// Restores a value from the in-order log. Skips a value that blocks hold, and one that is not
+    /// newer than the samples of its series, because it was logged twice.
     fn append_replayed(
         &mut self,
         replay: &mut Replay,
@@ -255,7 +255,7 @@ impl Head {
     }
 
     /// If memory is short, frees the buffers of waiting floats, which only make the replay faster.
-    /// Called between records, as the series of one record may need much of a small head's memory.
+    /// Called after each record: the series of one record may fill the memory of a small head.
     pub fn spare_replay(&mut self) {
         let spares = |replay: &Replay| replay.waiting.is_open();
         if !self.options.memory.caches_go() || !self.replay.as_deref().is_some_and(spares) {
@@ -310,8 +310,8 @@ impl Head {
         Ok(())
     }
 
-    /// Restores metadata from the log. `family` is empty if the record does not name it, as in
-    /// upstream's.
+    /// Restores metadata from the log. `family` is empty if the record does not name it:
+    /// records of upstream never do.
     pub fn replay_metadata(&mut self, slot: Slot, family: &str, metadata: Metadata) {
         let table = &self.table;
         self.metadata.replay(family, metadata, || {
@@ -330,11 +330,11 @@ impl Head {
     pub fn end_replay(&mut self) -> Result<(), ChunkError> {
         self.settle_replay();
         self.replay = None;
-        // 0 keeps all out-of-order samples, which may be older than those of blocks. The floor
-        // keeps the range of a planned cut, which has no block yet.
+        // Out-of-order samples are kept whatever their age. In-order samples are kept from the end
+        // of the blocks on, which excludes a cut that was planned and has no block yet.
         self.truncate_before(self.floor_ms(), 0)?;
         if self.window.is_stale() {
-            // A search that a deletion began is superseded by this complete one.
+            // Replaces a scan for times that a deletion began: this one covers all series.
             self.observers.take_scan();
             self.window.set_held(TimesScan::all(&self.table));
         }

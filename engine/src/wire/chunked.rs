@@ -1,4 +1,4 @@
-//! Encodes selected series: as streamed frames, and in the form that instances exchange.
+//! Encodes the series of a read: as streamed frames, and as engine instances exchange them.
 //!
 //! Streamed frames (remote read 1.0, STREAMED_XOR_CHUNKS) are laid out by
 //! `engine/remote-write/src/frames.rs`, which the host shares.
@@ -14,7 +14,7 @@ pub const DEFAULT_FRAME_BYTES_MAX: u32 = 1024 * 1024;
 
 const CHUNKED_SERIES: &str = "prometheus.ChunkedSeries";
 
-/// A series as instances exchange it, or with another type of chunks.
+/// A series as engine instances exchange it; `C` is the type of its chunks.
 #[derive(Debug)]
 pub struct ChunkedSeries<C = Chunk> {
     /// Label set that identifies the series.
@@ -48,7 +48,7 @@ pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), Wire
     split_series(bytes, false, decode_chunk)
 }
 
-/// Splits a series off the front; skips the names of files that a series of a plan may have.
+/// Splits a series off the front. A series of a plan (`wire/plan.rs`) may name files: skipped.
 pub(super) fn split_series<C>(
     bytes: &[u8],
     is_of_plan: bool,

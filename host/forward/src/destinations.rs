@@ -216,7 +216,7 @@ impl Shared {
             let stand = match is_new {
                 false => None,
                 true => {
-                    // Turned on first, so that no segment after the end is deleted meanwhile.
+                    // Turned on before the end is read, so that no segment from there on is deleted.
                     data.holding().turn_on();
                     let now = || {
                         let end = |log| end_of(data, log).map_err(io::Error::other);
@@ -307,7 +307,7 @@ impl Shared {
                 (Some(stand), _) => self.start(state, waiting, stand),
                 (None, Some(Stopped { number, thread, .. })) => {
                     let Waiting { running, start } = waiting;
-                    // Keeps these segments until the position of the stopped destination is known.
+                    // The log keeps its segments until the thread has written the last position.
                     self.needs.add_as(running.number, number);
                     let _ = start.send(Start::Behind(thread, number));
                     state.running.push(running);
@@ -386,7 +386,7 @@ impl Shared {
 }
 
 impl Running {
-    /// Returns whether configuration, external labels and named files are all unchanged.
+    /// Returns whether the configuration, its files and the external labels are unchanged.
     fn is_as(&self, config: &DestinationConfig, labels: &[Label]) -> bool {
         let labels_of =
             |labels: &[Label]| labels.iter().map(|l| (l.name.clone(), l.value.clone())).collect();
@@ -403,7 +403,7 @@ impl Running {
     }
 }
 
-/// Opens the position of an earlier run, or makes one at the ends of the two logs from `now`.
+/// Opens the position of an earlier run. Without one, `now` gives the ends of the two logs.
 fn open_stand(
     config: &DestinationConfig,
     dir: &Path,

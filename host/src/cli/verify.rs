@@ -15,7 +15,7 @@ use tidepool_settings::duration::bytes;
 /// Size in bytes of the pieces in which a log is checked.
 const LOG_BYTES: u32 = 1024 * 1024;
 
-/// Wait before an incomplete end of a log is reported, because a record may just be written.
+/// Wait before an incomplete end of a log is reported, because a server may be writing it.
 const WRITER_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Args)]

@@ -59,7 +59,7 @@ pub struct Monotonicity {
     pub max_bucket: f64,
     /// Largest number of observations that was added to a bucket.
     pub max_diff: f64,
-    /// Number of evaluations of one histogram with raised buckets.
+    /// Number of evaluated histograms with raised buckets.
     pub samples: u64,
 }
 
@@ -134,9 +134,9 @@ const KEPT_MAX: usize = 1000;
 /// Maximum number of texts per severity that are only counted; further texts are ignored.
 const COUNTED_MAX: usize = 50_000;
 
-/// Annotations of one query, bounded to some megabytes. Annotations with the same text are merged,
-/// at the position that upstream evaluates last (operands in order, then their operator), or first
-/// if they have figures.
+/// Annotations of one query, bounded to some megabytes. Annotations with the same text are merged.
+/// The merged one has the position that upstream evaluates last (operands in order, then their
+/// operator); if it has figures, the one evaluated first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Annotations {
     /// Kept annotations by severity and text, each with the part of the expression that added it.

@@ -21,10 +21,10 @@ pub struct Buffer {
     base: Places,
     /// Newest time up to which all samples are known.
     pub known_ms: i64,
-    /// Memory and samples of the histograms in the buffer.
+    /// Usage of the histograms in the buffer, which count as several samples each.
     histograms: Usage,
     read: u64,
-    /// Whether histograms lose their buckets; then `previous` is the last histogram with buckets.
+    /// Whether histograms lose their buckets. `previous` keeps those of the last histogram.
     is_without_buckets: bool,
     previous: Option<Rc<Histogram>>,
 }
@@ -231,7 +231,7 @@ fn has_stale(floats: &[FloatPoint]) -> bool {
         || rest.iter().fold(false, is_stale)
 }
 
-/// Removes the buckets, after a counter reset was detected by comparing buckets.
+/// Compares the buckets with the previous ones to find a counter reset, then removes them.
 fn strip(histogram: &mut Rc<Histogram>, previous: &mut Option<Rc<Histogram>>) {
     let mut stripped = Histogram {
         counter_reset: histogram.counter_reset,

@@ -49,7 +49,7 @@ impl Labels {
         set
     }
 
-    /// Returns the value of a label, or an empty text without the label.
+    /// Returns the value of a label; empty if the label is missing.
     pub fn get(&self, name: &str) -> &str {
         match self.place(name) {
             Ok(place) => self.label(place).1,
@@ -154,7 +154,7 @@ impl Labels {
     }
 
     fn place(&self, name: &str) -> Result<usize, usize> {
-        // `ends` alone has no start of a label, so `binary_search` does not apply.
+        // The start of a label is the end of the previous one, so `binary_search` does not apply.
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {
             let middle = (low + high) / 2;

@@ -1,4 +1,5 @@
-//! Parses a list into groups. The memory of each group is counted before it is allocated.
+//! Parses a list of targets, in JSON or YAML, into target groups. The memory of each group is
+//! counted before it is allocated.
 
 use super::list::Room;
 use crate::labels::Labels;
@@ -181,7 +182,7 @@ impl<'de> Visitor<'de> for Group<'_> {
         let before = room.bytes();
         let (mut targets, mut map) = (Vec::new(), LabelMap::new());
         let (mut targets_bytes, mut map_bytes) = (0, 0);
-        // The last value of a repeated key wins, as in Go. YAML has refused repeated keys before.
+        // The last value of a repeated key wins, as in Go. The YAML parser has refused repeated keys.
         while let Some(key) = entries.next_key_seed(KeyOf { ignores_case })? {
             let bytes = match key {
                 Key::Targets => {
@@ -312,8 +313,8 @@ impl<'de> Visitor<'de> for LabelsOf<'_> {
     }
 }
 
-/// Decodes a text as Go's `encoding/json` does: a byte that is part of no character and half a
-/// surrogate pair each become U+FFFD.
+/// Decodes a text as Go's `encoding/json` does: U+FFFD replaces each byte that is not UTF-8, and
+/// each surrogate without its pair.
 fn replaced(mut bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 3);
     while let Some(chunk) = bytes.utf8_chunks().next() {
@@ -339,7 +340,7 @@ impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for Text<'_, F> {
     type Value = T;
 
     fn deserialize<D: Deserializer<'de>>(self, text: D) -> Result<T, D::Error> {
-        // serde_json passes invalid UTF-8 as bytes, in which half a surrogate pair is WTF-8.
+        // As bytes, because serde_json refuses to read invalid UTF-8 as a text.
         text.deserialize_bytes(self)
     }
 }

@@ -78,7 +78,7 @@ impl Parser<'_> {
     fn duration_rest(&mut self, first: DurationExpr, least: u8, place: ErrorContext<'_>) -> Parsed {
         let mut lhs = first;
         let mut length = 0;
-        // A chain of subqueries must not lose height because of its brackets.
+        // The height of the expression before the brackets, which a subquery adds to.
         let height = self.height;
         loop {
             let token = self.peek()?;
@@ -97,7 +97,7 @@ impl Parser<'_> {
                 return Ok(lhs);
             }
             length += 1;
-            // Duration expressions are walked recursively, so a chain counts all its operators.
+            // Recursive walks over the tree go down one level for each operator of a chain.
             self.grow(length, token.span())?;
             self.height = self.height.max(height);
             self.take()?;
@@ -156,7 +156,7 @@ impl Parser<'_> {
                 let mut inner = self.duration_binary(0, place)?;
                 self.duration_sign(TokenKind::RightParen, place)?;
                 self.gate(inner.span)?;
-                // Upstream's position of a literal includes the opening parenthesis only.
+                // Upstream's position of a literal begins at `(`, and does not include `)`.
                 if inner.literal().is_some() {
                     inner.span.start = token.start;
                 }
