@@ -1,5 +1,5 @@
-//! Errors of operations on the data directory. Damage found while reading the log is no error: the
-//! reader skips, counts and logs it.
+//! Errors of operations on the data directory. Damage in the log is no error: the log's reader
+//! skips, counts and logs it.
 
 use std::io;
 use std::path::PathBuf;
@@ -35,13 +35,13 @@ pub enum DiskError {
         segment: u32,
         /// Byte at which the batch would have begun.
         offset: u64,
-        /// Length of the batch, framing included.
+        /// Length of the batch in bytes, including framing.
         bytes: u64,
-        /// Whether cutting the file back failed too, so that the next batch goes to a new segment.
+        /// Whether cutting the file back failed too. The next batch then goes to a new segment.
         abandoned: bool,
         source: io::Error,
     },
-    /// Records buffered in memory could not be written; they stay in memory.
+    /// Records that are buffered in memory could not be written; they stay buffered.
     #[error(
         "could not write {bytes} bytes of buffered records to WAL segment {segment:08} ({path}): \
          {source}; they stay in memory, and new records are refused until they are written{}",
@@ -50,11 +50,11 @@ pub enum DiskError {
     WalHeld {
         path: PathBuf,
         segment: u32,
-        /// Number of bytes that wait in memory.
+        /// Number of buffered bytes.
         bytes: u64,
         source: io::Error,
     },
-    /// Records written to a segment since its last sync may not survive a power cut.
+    /// After a failed sync: records since the last sync may not survive a power cut.
     #[error(
         "could not sync WAL segment {segment:08} ({path}): {source}; records written to it since \
          the last sync may be lost in a power cut; the next batch goes to a new segment; if this \
@@ -62,11 +62,11 @@ pub enum DiskError {
     )]
     WalSync {
         path: PathBuf,
-        /// Number of the segment, which takes no more records.
+        /// Number of the segment, to which no more records are written.
         segment: u32,
         source: io::Error,
     },
-    /// An earlier sync failed, and another one could not make the records durable.
+    /// An earlier sync failed, and no later sync can make its records durable.
     #[error(
         "an earlier sync of WAL segment {segment:08} failed, so its last records may be lost in a \
          power cut; if this repeats, check the disk"
@@ -75,14 +75,14 @@ pub enum DiskError {
         /// Number of the segment whose sync failed.
         segment: u32,
     },
-    /// The log was written to before its replay ended.
+    /// The log was written to before its replay had ended.
     #[error("the WAL must be replayed to its end before it can be written to")]
     WalNotReplayed,
     /// A record is longer than the limit.
     #[error("a WAL record of {bytes} bytes is longer than the {bytes_max} bytes allowed")]
     RecordTooLong {
         bytes: u64,
-        /// The limit in bytes, which also holds for reading.
+        /// The limit in bytes, which applies to reading as well.
         bytes_max: u64,
     },
     #[error("could not compress a WAL record of {bytes} bytes: {reason}")]
@@ -98,13 +98,13 @@ pub enum DiskError {
         /// Length of a page in bytes: 32 KiB.
         page_bytes: u64,
     },
-    /// The directory holds a segment with the highest possible number.
+    /// The directory contains a segment with the highest possible number.
     #[error("{dir} holds a WAL segment with the highest number possible; remove or rename it")]
     SegmentNumbersExhausted {
-        /// Directory of the log with that segment.
+        /// Directory of that log.
         dir: PathBuf,
     },
-    /// A checkpoint cannot end with the requested segment.
+    /// A checkpoint cannot end with the requested segment, for the reasons in the message.
     #[error(
         "a checkpoint cannot end with WAL segment {last_segment:08}: it must end after the last \
          checkpoint ({}) and before the segment being written ({current_segment:08})",
@@ -113,10 +113,10 @@ pub enum DiskError {
     CheckpointRange {
         last_segment: u32,
         current_segment: u32,
-        /// Last segment that the newest checkpoint covers; `None` without one.
+        /// Last segment that the newest checkpoint covers; `None` without a checkpoint.
         newest_checkpoint: Option<u32>,
     },
-    /// A second checkpoint was begun while the first is being written.
+    /// A second checkpoint was begun while another checkpoint was being written.
     #[error("a checkpoint is being written already")]
     CheckpointBusy,
     /// A change was requested in a directory that was opened for reading.
@@ -130,19 +130,19 @@ pub enum DiskError {
         /// Path of the block, the file or the data directory.
         path: PathBuf,
     },
-    /// The name is not one of a block, which is a ULID.
+    /// The name is not the name of a block, which is a ULID.
     #[error("{name:?} is not the name of a block (a ULID)")]
     BlockName {
         /// The name as the caller gave it.
         name: String,
     },
-    /// The name is not one of a block's files.
+    /// The name is not the name of a file in a block.
     #[error("{name:?} is not a file of a block (meta.json, index, tombstones, chunks/NNNNNN)")]
     BlockFileName {
         /// The name as the caller gave it.
         name: String,
     },
-    /// The write would have left a hole in a file.
+    /// The write would leave a hole in a file.
     #[error("a write at byte {offset} of {path} would leave a hole after its {size_bytes} bytes")]
     Hole {
         path: PathBuf,
@@ -160,7 +160,7 @@ pub enum DiskError {
         len: u64,
         size_bytes: u64,
     },
-    /// The file of a block being written exists already, or is shared with another block.
+    /// The file in the new block exists already, or is shared with another block.
     #[error("{path} is there already, or is shared with another block: it cannot be written")]
     LinkedFile {
         /// Path of the file in the new block.
@@ -208,7 +208,7 @@ impl std::fmt::Display for Action {
 }
 
 impl Action {
-    /// Turns an error of the operating system into one of this crate; for use with `map_err`.
+    /// For `map_err`: turns an error of the operating system into a [`DiskError`].
     pub(super) fn failed(self, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> DiskError {
         move |source| DiskError::Io { action: self, path: path.into(), source }
     }
@@ -225,7 +225,7 @@ impl DiskError {
         }
     }
 
-    /// Returns whether only a person can fix the cause: access rights, or the arguments.
+    /// Returns whether only the user can remove the cause: access rights, or wrong arguments.
     pub fn is_for_a_person(&self) -> bool {
         use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
         match self {
@@ -237,7 +237,7 @@ impl DiskError {
         }
     }
 
-    /// Returns whether the cause is a shortage of files or memory that may end by itself.
+    /// Returns whether the cause is a shortage of open files or memory, which may end by itself.
     pub fn is_shortage(&self) -> bool {
         matches!(self, DiskError::Io { source, .. } if is_shortage(source))
     }

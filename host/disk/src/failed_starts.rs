@@ -1,13 +1,13 @@
-//! Counts starts that did not become ready, and quarantines logs that cannot be replayed.
+//! Counts starts that have not become ready, and quarantines logs that cannot be replayed.
 //!
 //! ```text
-//! failed-starts.2   number of failures in a row; the content is the progress of the furthest one
-//! starting          progress of the present start; exists until it is ready or ends
+//! failed-starts.2   number of failed starts in a row; content: progress of the furthest of them
+//! starting          progress of the present start; exists until the start is ready or ends
 //! ```
 //!
-//! The count is in a name, because a rename needs no space on a full disk and is atomic. The count
-//! is durable. `starting` is not, since it is only read after a kill and tells nothing after a
-//! power cut. Upstream's programs ignore both.
+//! The count is in a name, because a rename is atomic and needs no space on a full disk. The count
+//! is durable. `starting` is not, since it is only read after a kill of the process; after a power
+//! cut it has no meaning. Upstream's programs ignore both files.
 
 use super::error::{Action, Result};
 use super::fs::{Access, Disk, DiskFile, tree_bytes};
@@ -20,18 +20,18 @@ use std::sync::Arc;
 const PREFIX: &str = "failed-starts.";
 pub(super) const STARTING: &str = "starting";
 
-/// Maximum number of bytes read from either file.
+/// Maximum number of bytes that are read from either file.
 const TEXT_BYTES_MAX: u64 = 256;
 
-/// Failed starts in a row.
+/// Failed starts since the last start that became ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FailedStarts {
     pub count: u32,
-    /// Records of the logs that the furthest start replayed; `None` if that could not be written.
+    /// Records of the logs that the furthest start replayed; `None` if the number was not written.
     pub records: Option<u64>,
 }
 
-/// The note about the present start. Dropping it removes the file.
+/// The file `starting` of the present start. Dropping the value removes the file.
 pub struct StartNote {
     disk: Arc<dyn Disk>,
     path: PathBuf,
@@ -39,7 +39,7 @@ pub struct StartNote {
 }
 
 impl StartNote {
-    /// Replaces the note's text by one of the same length.
+    /// Replaces the text of the file by a text of the same length.
     pub fn say(&self, text: &str) -> Result<()> {
         self.file.write_at(0, text.as_bytes()).map_err(Action::Write.failed(&self.path))
     }
@@ -47,7 +47,7 @@ impl StartNote {
 
 impl Drop for StartNote {
     fn drop(&mut self) {
-        // If the note stays, the next start checks whether it was made since the system booted.
+        // If the file stays, the next start checks whether it was written since the system booted.
         let _ = self.disk.remove_file(&self.path);
     }
 }
@@ -62,7 +62,7 @@ impl DataDir {
         Ok(FailedStarts { count, records: text.and_then(|text| text.trim().parse().ok()) })
     }
 
-    /// Replaces the figures durably; their progress only if the disk has space for it.
+    /// Replaces count and progress durably; the progress only if the disk has space for it.
     pub fn set_failed_starts(&self, failed: FailedStarts) -> Result<()> {
         let FailedStarts { count, records } = failed;
         let mut found = self.failed_starts_files()?;
@@ -80,7 +80,7 @@ impl DataDir {
             None if count == 0 => return Ok(()),
             None => drop(self.disk.create(&target).map_err(Action::Create.failed(&target))?),
         }
-        // tidepool keeps one such file; one with a higher count would win at the next start.
+        // tidepool keeps one such file; of several, the highest count wins at the next start.
         for other in found.into_iter().filter(|other| *other != count) {
             let path = self.failed_starts_path(other);
             self.disk.remove_file(&path).map_err(Action::Remove.failed(&path))?;
@@ -97,18 +97,18 @@ impl DataDir {
     fn write_records(&self, path: &Path, records: Option<u64>) -> io::Result<()> {
         let file = self.disk.open(path, Access::Write)?;
         let text = records.map_or_else(String::new, |records| format!("{records}\n"));
-        // An unknown progress must not be read from an older text.
+        // The file is emptied first, so that an unknown progress is not read from an older text.
         file.set_len(0)?;
         file.write_at(0, text.as_bytes())?;
         file.sync_data()
     }
 
-    /// Last note of the previous start, if it neither became ready nor ended by itself.
+    /// Last text of the previous start, if that start neither became ready nor ended by itself.
     pub fn unfinished_start(&self) -> Option<String> {
         self.text_of(&self.path.join(STARTING))
     }
 
-    /// Begins the note of a start, replacing an earlier one.
+    /// Creates the file of the present start, replacing a file of an earlier start.
     pub fn begin_start(&self) -> Result<StartNote> {
         let path = self.path.join(STARTING);
         match self.disk.remove_file(&path) {
@@ -129,17 +129,17 @@ impl DataDir {
         String::from_utf8(text).ok()
     }
 
-    /// Moves both logs, and the caches made from them, to the quarantine. Returns their path there,
-    /// or `None` if they were empty. After a crash, calling again continues the move.
+    /// Moves both logs, and the caches made from them, to the quarantine. Returns the entry's path,
+    /// or `None` if both logs were empty. After a crash, another call continues.
     pub fn set_logs_aside(&self) -> Result<Option<PathBuf>> {
         let found = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
         let dirs = found.iter().filter_map(|entry| entry.name());
         let mut names: Vec<String> =
             dirs.filter(|name| is_head_cache(name)).map(str::to_owned).collect();
-        // The out-of-order log is useless without the in-order log, so it is moved first.
+        // The in-order log last: without it the out-of-order log is useless.
         for name in [OUT_OF_ORDER_WAL_DIR, WAL_DIR] {
             let is_there = found.iter().any(|entry| entry.name() == Some(name));
-            // A new log that was begun in place of a quarantined one is empty as well.
+            // A log that was begun in place of a quarantined one is empty, and is not moved.
             let is_empty = || tree_bytes(&self.disk, &self.path.join(name)).is_ok_and(|b| b == 0);
             if is_there && !is_empty() {
                 names.push(name.to_owned());
@@ -149,7 +149,7 @@ impl DataDir {
         for name in [WAL_DIR, OUT_OF_ORDER_WAL_DIR] {
             let before = kept.as_ref().map(|kept| kept.join(name));
             let begun = wal::begin_behind(&self.disk, before.as_deref(), &self.path.join(name));
-            // The node starts all the same: only forwarding depends on the numbers.
+            // Only forwarding depends on the numbers, so the node starts nevertheless.
             begun.unwrap_or_else(|error| {
                 tracing::warn!(
                     %error,

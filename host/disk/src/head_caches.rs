@@ -1,22 +1,22 @@
-//! Prometheus' caches of its head beside the log: `chunks_head/` and `chunk_snapshot.*/`.
+//! Prometheus' caches of its head next to the log: `chunks_head/` and `chunk_snapshot.*/`.
 //!
-//! Both are made from the log and refer to series by their numbers. Once another program has
-//! written to the log, the caches may refer to other series, and Prometheus would trust them when
-//! it works in the directory again. So they are removed as soon as the log has been read, before
-//! the first write. If the log was damaged, the caches may hold samples that it lost; then they are
-//! quarantined:
+//! Prometheus makes both from the log, and they refer to series by number. Once another program has
+//! written to the log, these numbers may mean other series, and Prometheus would trust them when it
+//! works in the directory again. So tidepool removes the caches after it has read the log and
+//! before its first write. If the log was damaged, the caches may contain samples that the log has
+//! lost; then they are quarantined:
 //!
 //! ```text
 //! chunks_head ──▶ chunks_head.tmp ──▶ gone       the log was whole
-//! chunks_head ──▶ set-aside/…-chunks_head        it was not: see `quarantine`
+//! chunks_head ──▶ set-aside/…-chunks_head        the log was damaged: see `quarantine`
 //! ```
 //!
-//! The rename comes first, since Prometheus does not start where some of the files are missing.
+//! The rename comes first, since Prometheus does not start with an incomplete `chunks_head`.
 //!
-//! Before that, the records that mark which samples are in `chunks_head` are removed from the
-//! out-of-order log. Prometheus skips samples before a mark: some marks name no place at all (a
-//! chunk was begun), others would name places in files that it makes later. Prometheus reads a log
-//! without marks from its beginning, whether `chunks_head` exists or not.
+//! Before that, tidepool removes the records from the out-of-order log that mark which samples are
+//! in `chunks_head`. Prometheus skips samples before a mark. Some marks name no position (a chunk
+//! was begun), others could name positions in files that Prometheus makes later. Without marks
+//! Prometheus reads the log from its beginning, whether `chunks_head` exists or not.
 
 use super::DataDir;
 use super::error::{Action, Result};
@@ -25,22 +25,22 @@ use super::wal::Logs;
 use std::path::{Path, PathBuf};
 
 const CHUNKS: &str = "chunks_head";
-/// Followed by the segment and the offset up to which the snapshot covers the log.
+/// Prefix of a name that ends with the segment and the offset up to which the log is covered.
 const SNAPSHOT_PREFIX: &str = "chunk_snapshot.";
-/// Also upstream's suffix of a snapshot being written.
+/// Suffix of unfinished work here. Upstream uses it for a snapshot that is being written.
 const UNFINISHED_SUFFIX: &str = ".tmp";
 /// First byte of a record that marks mmapped chunks (`tsdb/record/record.go`, `MmapMarkers`).
 const MARKS_RECORD: u8 = 5;
 
 impl DataDir {
-    /// Returns whether Prometheus left a cache of its head.
+    /// Returns whether Prometheus has left a cache of its head.
     pub(super) fn has_head_caches(&self) -> Result<bool> {
         let found = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
         Ok(found.iter().any(|entry| entry.is_dir && entry.name().is_some_and(is_head_cache)))
     }
 
-    /// Removes Prometheus' caches of its head, or quarantines them if the logs are not whole. Must
-    /// be called between the end of the replay and the first write to the logs.
+    /// Removes Prometheus' caches of its head, or quarantines them if the logs are damaged. Must be
+    /// called between the end of the replay and the first write to the logs.
     pub fn retire_head_caches(&self, logs: &mut Logs) -> Result<()> {
         let (disk, dir) = (&self.disk, &*self.path);
         let mut found = disk.list(dir).map_err(Action::List.failed(dir))?;
@@ -48,7 +48,7 @@ impl DataDir {
         if found.is_empty() {
             return Ok(());
         }
-        // Marks first: a log with marks but without `chunks_head` would lose samples in Prometheus.
+        // Marks first: with marks but no `chunks_head`, Prometheus would lose samples.
         let is_mark = |record: &[u8]| record.first() == Some(&MARKS_RECORD);
         let marks = logs.drop_out_of_order_records(is_mark)?;
         if marks > 0 {
@@ -58,7 +58,7 @@ impl DataDir {
             );
         }
         for name in found.iter().filter_map(|entry| entry.name()) {
-            // The caches may hold samples that a damaged log has lost.
+            // The caches may contain samples that a damaged log has lost.
             match logs.is_whole() {
                 true => remove(disk, dir, name)?,
                 false => self.set_cache_aside(&dir.join(name))?,
@@ -79,7 +79,7 @@ impl DataDir {
     }
 }
 
-/// Returns whether a directory is a head cache that is half written or half removed.
+/// Returns whether a directory is a head cache that is incompletely written or removed.
 pub(super) fn is_unfinished_head_cache(name: &str) -> bool {
     name.strip_suffix(UNFINISHED_SUFFIX).is_some_and(is_head_cache)
 }
@@ -109,7 +109,7 @@ fn remove(disk: &dyn Disk, dir: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Appends the suffix of unfinished work to the name, replacing a directory that has that name.
+/// Appends the suffix of unfinished work to the name, and replaces a directory with that name.
 fn rename(disk: &dyn Disk, dir: &Path, name: &str) -> Result<PathBuf> {
     let (from, to) = (dir.join(name), dir.join(format!("{name}{UNFINISHED_SUFFIX}")));
     remove_tree(disk, &to).map_err(Action::Remove.failed(&to))?;

@@ -4,27 +4,27 @@
 //!
 //! ```text
 //! DIR/
-//! ├── lock                           held (flock) while a process works here; never removed
+//! ├── lock                           locked (flock) while a process works here; never removed
 //! ├── wal/
 //! │   ├── 00000007                   segments, ascending without gaps
-//! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
+//! │   └── checkpoint.00000006/       replaces segments up to 6; has segments of its own
 //! ├── wbl/                           the same for out-of-order samples, without checkpoints
 //! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
 //! ├── head_snapshot                  the head at the last clean stop: see `head_snapshot`
-//! ├── wal-by-columns                 tidepool's own log holds columns: see `record_format`
+//! ├── wal-by-columns                 the log has column records: see `record_format`
 //! ├── set-aside/                     damaged files, as they were found: see `quarantine`
-//! ├── failed-starts.2, starting      while starting: how many starts failed: see `failed_starts`
+//! ├── failed-starts.2, starting      during a start: number of failed starts: see `failed_starts`
 //! ├── thanos.shipper.json            blocks copied to object storage: see `ship`
-//! ├── snapshots/<name>/              blocks as they were at some moment, for backups
+//! ├── snapshots/<name>/              blocks as of one point in time, for backups
 //! └── 01J…ULID/                      one committed block
 //!     ├── meta.json  index  tombstones
 //!     └── chunks/000001
 //! ```
 //!
 //! This is a Prometheus data directory (`tsdb/docs/format` in prometheus/prometheus), including the
-//! lock: either program can open a directory that the other left, except for records that only one
-//! of them reads (`record_format`), and never both at once. Debian's build of Prometheus locks only
-//! when started with `--storage.tsdb.use-lockfile`.
+//! lock. Either program can open a directory of the other, except for records that only one of them
+//! reads (`record_format`), but never both at once. Debian's build of Prometheus locks only if
+//! started with `--storage.tsdb.use-lockfile`.
 //!
 //! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. A
 //! rename finishes the work, so entries that still have such a name at a start are removed.
@@ -72,13 +72,13 @@ const LOCK_FILE: &str = "lock";
 const WAL_DIR: &str = "wal";
 const OUT_OF_ORDER_WAL_DIR: &str = "wbl";
 const SNAPSHOTS_DIR: &str = "snapshots";
-/// Upstream's suffixes of a block being made, now and in older versions, and of one being deleted.
+/// Upstream's suffixes of a new block, of a deleted block, and of a new block in older versions.
 const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-deletion", ".tmp"];
 
 /// A data directory that only this process works in.
 ///
-/// Clones share the lock, and so do the log and the blocks opened from them: the lock is released
-/// when the last of them is dropped.
+/// Clones share the lock with each other and with logs and blocks that were opened from them. The
+/// lock is released when the last of these values is dropped.
 #[derive(Clone)]
 pub struct DataDir {
     disk: CountingDisk,
@@ -103,15 +103,15 @@ impl DataDir {
         let (path, disk) = (path.into(), CountingDisk::new(disk));
         let wal = path.join(WAL_DIR);
         disk.create_dir(&path).map_err(Action::Create.failed(&path))?;
-        // The lock comes first: everything below removes or moves files of this directory.
+        // The lock comes first, because everything below removes or moves files of this directory.
         let lock_path = path.join(LOCK_FILE);
         let Some(lock) = disk.lock(&lock_path).map_err(Action::Lock.failed(&lock_path))? else {
             return Err(DiskError::Locked { path: lock_path });
         };
         let quarantine = Quarantine::new(disk.with_account(WrittenFor::Other), path.clone());
         make_wal_dir(&disk, &wal, &quarantine)?;
-        // Before the sweep: the rename to a `.tmp` name may be newer than the last sync. A power
-        // cut in the middle of the sweep would bring the remains back under the old name.
+        // Before the sweep: a rename to a `.tmp` name may not be durable yet. A power cut during
+        // the sweep would then bring back an incomplete directory under its old name.
         for dir in [&wal, &path] {
             disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
         }
@@ -121,13 +121,13 @@ impl DataDir {
         if has_dir(&disk, &path, SNAPSHOTS_DIR)? {
             sweep(&disk, &snapshots, snapshot::is_unfinished, |_| false)?;
         }
-        // The directory and its parents may have been created just now, and a name that was not
-        // synced may vanish with everything below it.
+        // The directory and its parents may be new. A name that was not synced may vanish in a
+        // power cut, with everything below it.
         for parent in path.ancestors().skip(1) {
             let is_here = parent.as_os_str().is_empty();
             sync_parent(&disk, if is_here { Path::new(".") } else { parent })?;
         }
-        // Leftovers in the quarantine only take space, so they do not keep a node from starting.
+        // Unfinished files in the quarantine only use space, so an error does not stop the start.
         quarantine.sweep().unwrap_or_else(|error| {
             tracing::warn!(%error, "could not remove unfinished files of an earlier run");
         });
@@ -143,7 +143,7 @@ impl DataDir {
             open_files: OpenFiles::default(),
             is_read_only: false,
         };
-        // A crash may have left `.tmp` files in blocks, which the sweep above does not enter.
+        // A crash may have left `.tmp` files in blocks, which the sweep above does not search.
         BlockDirs::open(&data).sweep_replacements()?;
         Ok(data)
     }
@@ -152,7 +152,7 @@ impl DataDir {
     /// locked or removed, and its blocks cannot be changed.
     pub fn open_read_only(path: impl Into<PathBuf>) -> Result<DataDir> {
         let (path, disk) = (path.into(), CountingDisk::new(Arc::new(RealDisk)));
-        // Listing tells a missing directory from one without blocks, which are different errors.
+        // Listing distinguishes a missing directory from a directory without blocks.
         match disk.list(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path });
@@ -164,7 +164,7 @@ impl DataDir {
         Ok(DataDir {
             disk,
             path,
-            // Without the lock: a node that starts at this moment would be refused.
+            // Not locked: otherwise a node that starts at this moment would be refused.
             lock: Arc::new(()),
             quarantine,
             holding,
@@ -175,8 +175,8 @@ impl DataDir {
         })
     }
 
-    /// Returns whether a process works in the directory at this moment; meant for directories
-    /// opened for reading. Tries an existing lock for that moment and creates nothing.
+    /// Returns whether a process works in the directory now; meant for directories opened for
+    /// reading. Briefly locks an existing lock file, and creates nothing.
     pub fn is_in_use(&self) -> Result<bool> {
         let lock_path = self.path.join(LOCK_FILE);
         fs::is_locked(&lock_path).map_err(Action::Lock.failed(&lock_path))
@@ -202,12 +202,12 @@ impl DataDir {
         &self.open_files
     }
 
-    /// Whether segments that the head no longer needs are kept for forwarding.
+    /// Switch that keeps segments for forwarding that the head no longer needs.
     pub fn holding(&self) -> &wal::Holding {
         &self.holding
     }
 
-    /// Positions up to which this process has written the logs.
+    /// Positions up to which this process has written each log.
     pub(crate) fn committed(&self) -> &wal::CommittedLogs {
         &self.committed
     }
@@ -216,9 +216,9 @@ impl DataDir {
         has_dir(&self.disk, &self.path, OUT_OF_ORDER_WAL_DIR)
     }
 
-    /// Bytes of everything in the directory. Leaves out snapshots, which share most of their bytes
-    /// with blocks and are not tidepool's to drop, and deleted blocks that are still being read.
-    /// Walks the directory.
+    /// Total size of the directory, without snapshots, which share most of their bytes with blocks
+    /// and belong to the user, and without deleted blocks that are still being read. Walks the
+    /// directory.
     pub fn size_bytes(&self) -> Result<u64> {
         let mut bytes = 0;
         for entry in self.disk.list(&self.path).map_err(Action::List.failed(&self.path))? {
@@ -239,8 +239,8 @@ impl DataDir {
         Ok(bytes)
     }
 
-    /// Removes the directory if it holds nothing but the files that opening it made. For work that
-    /// failed in a directory that was made for it.
+    /// Removes the directory if it contains only the files that opening it creates. For work that
+    /// failed in a directory made for it.
     pub fn remove_if_empty(&self) -> Result<()> {
         let (wal, lock) = (self.wal_path(), self.path.join(LOCK_FILE));
         let listed = |dir: &Path| self.disk.list(dir).map_err(Action::List.failed(dir));
@@ -250,7 +250,7 @@ impl DataDir {
             return Ok(());
         }
         self.disk.remove_dir(&wal).map_err(Action::Remove.failed(&wal))?;
-        // Last, so that no other process opens the directory meanwhile.
+        // Last, because without the lock another process could open the directory meanwhile.
         self.disk.remove_file(&lock).map_err(Action::Remove.failed(&lock))?;
         self.disk.remove_dir(&self.path).map_err(Action::Remove.failed(&self.path))
     }
@@ -273,7 +273,7 @@ impl DataDir {
         self.disk_for(WrittenFor::Other)
     }
 
-    /// Returns the disk with its writes counted for one purpose.
+    /// Returns the disk with writes counted for a purpose.
     pub(crate) fn disk_for(&self, account: WrittenFor) -> Arc<dyn Disk> {
         self.disk.with_account(account)
     }
@@ -287,9 +287,9 @@ impl DataDir {
     }
 }
 
-/// Syncs one ancestor of the data directory; all of them may be new. Ancestors may be inaccessible
-/// to this process or on a read-only file system, and a component sees nothing above the directory
-/// it was given; such errors are ignored.
+/// Syncs one ancestor of the data directory. Ignores errors: an ancestor may be inaccessible to
+/// this process or on a read-only file system, and a component has no access above the directory
+/// that it was given.
 fn sync_parent(disk: &dyn Disk, dir: &Path) -> Result<()> {
     use std::io::ErrorKind::*;
 
@@ -303,7 +303,7 @@ fn sync_parent(disk: &dyn Disk, dir: &Path) -> Result<()> {
     }
 }
 
-/// Creates the log's directory; a file of the same name is quarantined.
+/// Creates the log's directory, after quarantining a file of the same name.
 fn make_wal_dir(disk: &dyn Disk, wal: &Path, quarantine: &Quarantine) -> Result<()> {
     let Err(error) = disk.create_dir(wal) else { return Ok(()) };
     match error.kind() {
@@ -330,7 +330,7 @@ fn is_unfinished(name: &str) -> bool {
         || head_caches::is_unfinished_head_cache(name)
 }
 
-/// Removes the directories and files in `dir` whose names mark them as leftovers.
+/// Removes directories and files in `dir` whose names mark them as unfinished work.
 fn sweep(
     disk: &dyn Disk,
     dir: &Path,

@@ -6,7 +6,7 @@ use super::{DataDir, write_accounts::WrittenFor};
 use std::io;
 use std::path::Path;
 
-/// Suffix of a file that is to replace another. Upstream uses the same suffix.
+/// Suffix of a file that will replace another file. Upstream uses the same suffix.
 pub(super) const REPLACEMENT_SUFFIX: &str = ".tmp";
 
 impl DataDir {
@@ -23,11 +23,11 @@ pub(super) fn replace_file(disk: &dyn Disk, dir: &Path, name: &str, bytes: &[u8]
     let written = write_file(disk, &temporary, bytes)
         .and_then(|()| disk.rename(&temporary, &path).map_err(Action::Rename.failed(&temporary)));
     if let Err(error) = written {
-        // If removing it fails, the next attempt or the next start removes it.
+        // If this fails, the next attempt or the next start removes the file.
         let _ = disk.remove_file(&temporary);
         return Err(error);
     }
-    // A rename is durable only once its directory was synced.
+    // A rename is durable only after a sync of its directory.
     disk.sync_dir(dir).map_err(Action::Sync.failed(dir))
 }
 
@@ -45,6 +45,6 @@ fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     };
     let file = created.map_err(Action::Create.failed(path))?;
     file.write_at(0, bytes).map_err(Action::Write.failed(path))?;
-    // Before the rename: otherwise a power cut could leave the name on a file without its bytes.
+    // Before the rename, because a power cut could leave the name of a file without its bytes.
     file.sync_data().map_err(Action::Sync.failed(path))
 }

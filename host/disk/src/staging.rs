@@ -1,7 +1,7 @@
-//! A directory beside the blocks in which several new blocks are made before any becomes visible.
+//! A directory next to the blocks, in which several blocks are made before any becomes visible.
 //!
-//! The directory's name marks unfinished work, so the next start removes the leftovers of a crash;
-//! upstream's programs do so as well.
+//! The directory's name marks unfinished work, so the next start removes it after a crash.
+//! Upstream's programs remove it as well.
 
 use super::error::{Action, Result};
 use super::fs::remove_tree;
@@ -9,8 +9,8 @@ use super::{BlockDirs, DataDir, UNFINISHED_BLOCK_SUFFIXES};
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// A directory of blocks that are not visible yet. Dropping it before [`publish`](Staging::publish)
-/// removes the blocks.
+/// A directory of new blocks that are not visible yet. Dropping this value removes blocks that
+/// [`publish`](Staging::publish) has not moved.
 pub struct Staging {
     data: DataDir,
     dir: PathBuf,
@@ -24,7 +24,7 @@ impl Staging {
         Ok(Staging { data: data.clone(), dir })
     }
 
-    /// The directory, for further files of the same work.
+    /// The directory, for other files of the same work.
     pub fn path(&self) -> &Path {
         &self.dir
     }
@@ -33,8 +33,8 @@ impl Staging {
         BlockDirs::in_dir(&self.data, self.dir.clone())
     }
 
-    /// Makes all of its blocks visible, oldest first, and returns their names. A crash in between
-    /// leaves some of them visible; repeating the same work is harmless.
+    /// Makes all of the blocks visible, oldest first, and returns their names. A crash meanwhile
+    /// leaves some blocks visible; repeating the same work is harmless.
     pub fn publish(self) -> Result<Vec<String>> {
         let disk = self.data.disk();
         let blocks = self.blocks().list()?;
@@ -42,7 +42,7 @@ impl Staging {
             let from = self.dir.join(block);
             let to = self.data.path().join(block);
             disk.rename(&from, &to).map_err(Action::Rename.failed(&from))?;
-            // One by one, each synced: readers of a block assume that all older ones are visible.
+            // Synced one by one: readers of a block assume that all older blocks are visible.
             let root = self.data.path();
             disk.sync_dir(root).map_err(Action::Sync.failed(root))?;
         }
@@ -54,7 +54,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if let Err(error) = remove_tree(&*self.data.disk(), &self.dir) {
             let path = self.dir.display();
-            // The next start sweeps the directory, so a failure only costs space until then.
+            // The next start removes the directory, so a failure only costs space until then.
             tracing::warn!(%path, %error, "could not delete unfinished files; the next start deletes them");
         }
     }

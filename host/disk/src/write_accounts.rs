@@ -1,8 +1,8 @@
-//! Counts bytes written to the disk, by purpose, because writes wear out flash.
+//! Counts the bytes written to the disk, by purpose, because writes wear out flash.
 //!
-//! A [`CountingDisk`] wraps a [`Disk`] and counts its writes. Each part of the crate gets one that
-//! counts for its own account. Failed writes do not count, nor do writes that the file system makes
-//! for itself.
+//! A [`CountingDisk`] wraps a [`Disk`] and counts its writes. Each part of the crate has its own
+//! `CountingDisk`, which adds to the account of one purpose. Failed writes do not count, nor do
+//! writes of the file system for its own structures.
 
 use super::fs::{Access, Disk, DiskEntry, DiskFile, Lock};
 use std::io;
@@ -22,11 +22,11 @@ pub enum WrittenFor {
     Other,
 }
 
-/// Sums of one account since the data directory was opened.
+/// Totals of one account since the data directory was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub bytes: u64,
-    /// Syncs of files and directories, failed ones included.
+    /// Number of syncs of files and directories, including failed syncs.
     pub syncs: u64,
 }
 
@@ -41,7 +41,7 @@ struct Account {
     syncs: AtomicU64,
 }
 
-/// A disk that counts every write and sync on one account.
+/// A disk that adds every write and sync to one account.
 #[derive(Clone)]
 pub struct CountingDisk {
     disk: Arc<dyn Disk>,
@@ -66,7 +66,7 @@ impl WrittenFor {
 }
 
 impl WriteAccounts {
-    /// Sums of the account with this purpose.
+    /// Totals of the account for this purpose.
     pub fn written(&self, account: WrittenFor) -> Written {
         let Account { bytes, syncs } = self.account(account);
         Written { bytes: bytes.load(Relaxed), syncs: syncs.load(Relaxed) }
@@ -82,12 +82,12 @@ impl WriteAccounts {
 }
 
 impl CountingDisk {
-    /// Wraps a disk with new accounts, counting as `Other`.
+    /// Wraps a disk and creates its accounts. Writes are added to the account `Other`.
     pub fn new(disk: Arc<dyn Disk>) -> CountingDisk {
         CountingDisk { disk, wear: Arc::default(), account: WrittenFor::Other }
     }
 
-    /// Returns the same disk and accounts, counting on another account.
+    /// Returns the same disk with the same accounts, which adds to another account.
     pub fn with_account(&self, account: WrittenFor) -> Arc<dyn Disk> {
         Arc::new(CountingDisk { account, ..self.clone() })
     }
@@ -143,7 +143,7 @@ impl Disk for CountingDisk {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        // Counted before the call, because a failed sync may have written as well.
+        // Counted before the call, because even a failed sync may write.
         self.wear.account(self.account).syncs.fetch_add(1, Relaxed);
         self.disk.sync_dir(path)
     }
@@ -171,7 +171,7 @@ impl DiskFile for CountingFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        // Counted afterwards, so that failed writes do not count.
+        // Counted after the call, because failed writes do not count.
         self.file.write_at(offset, bytes)?;
         self.wear.account(self.account).bytes.fetch_add(bytes.len() as u64, Relaxed);
         Ok(())

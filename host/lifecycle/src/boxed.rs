@@ -1,8 +1,8 @@
 //! Futures that are compiled in the crate that makes them.
 //!
-//! The compiler generates the code of an `async fn` in every crate that awaits it. Functions with
-//! much code return a [`BoxFuture`] instead: their code is generated once, and an edit of the
-//! program does not compile the server again.
+//! The compiler generates the code of an `async fn` again in every crate that awaits it. Large
+//! functions return a [`BoxFuture`] instead: their code is generated once, and an edit of the
+//! program's crate does not compile the server's code again.
 
 use std::pin::Pin;
 

@@ -1,14 +1,14 @@
-//! The system's clock. The whole program reads the time here.
+//! The system's clock. All parts of the program read the time through this module.
 
 use jiff::Timestamp;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Environment variable that moves the clock of this program, in milliseconds. Only tests set it,
+/// Environment variable with a number of milliseconds that is added to the time. Only tests set it,
 /// so that they do not depend on the time of day.
 const OFFSET_VARIABLE: &str = "TIDEPOOL_CLOCK_OFFSET_MS";
 
-/// Milliseconds since the Unix epoch by the system's clock, whether it is right or wrong.
+/// Milliseconds since the Unix epoch by the system's clock, which may be wrong.
 pub fn system_now_ms() -> i64 {
     i64::try_from(since_epoch().as_millis()).unwrap_or(i64::MAX)
 }
@@ -28,7 +28,7 @@ pub fn since_epoch() -> Duration {
     }
 }
 
-/// The time of [`system_now_ms`] as a calendar time, for people and names.
+/// The time of [`system_now_ms`] as a calendar time, for texts and file names.
 pub fn system_now() -> Timestamp {
     Timestamp::from_millisecond(system_now_ms()).unwrap_or(Timestamp::UNIX_EPOCH)
 }

@@ -1,8 +1,8 @@
 //! The process and the operating system: signals, start, reload and stop, clock, priority of
 //! threads, processors, limits of files and memory, and systemd's notifications.
 //!
-//! Invariant: this crate does not know metrics. Functions that depend on the store take a trait
-//! ([`supervisor::Service`]) or a function.
+//! Invariant: this crate does not know metrics. Functions that depend on the store accept a trait
+//! ([`supervisor::Service`]) or a function instead.
 //!
 //! Begin with [`shutdown`] and [`reload`].
 

@@ -1,25 +1,25 @@
-//! The priority of threads whose work can wait: reads, plugins and their compiler.
+//! The priority of threads whose work is less urgent: reads, plugins and their compiler.
 
 use libc::{SCHED_BATCH, SYS_sched_setattr, sched_attr, syscall};
 use std::io;
 
-/// The nice value: a ninth of the time of a thread that writes, or all that no other thread needs.
+/// Nice value: against a busy thread with nice value 0, a thread gets a ninth of the time.
 const NICE: i32 = 10;
 
-/// Time slice of such a thread: the longest that Linux accepts. All other threads have shorter
-/// slices, so that they preempt it when they wake up instead of waiting for its end. Kernels before
-/// 6.12 ignore the value.
+/// Time slice of such a thread: the longest that Linux accepts. Other threads have shorter slices,
+/// so on waking up they preempt this thread instead of waiting for the end of its slice. Kernels
+/// before 6.12 ignore the value.
 const SLICE_NANOS: u64 = 100_000_000;
 
-/// Lets this thread, and the threads it starts, wait for others where processors are few, so that
-/// they do not delay writes. Cannot be undone.
+/// Gives this thread, and the threads that it starts later, a lower priority, so that they do not
+/// delay writes where processors are few. Cannot be undone.
 pub fn lower_priority() {
     if let Err(error) = set() {
         tracing::debug!(%error, "what can wait runs at the priority of writes");
     }
 }
 
-/// Calls `sched_setattr(2)`, which applies to threads.
+/// Calls `sched_setattr(2)` for this thread only.
 #[allow(unsafe_code)]
 fn set() -> io::Result<()> {
     let attributes = sched_attr {
@@ -32,7 +32,7 @@ fn set() -> io::Result<()> {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the kernel reads as many bytes behind the pointer as `size` says, and writes none.
+    // SAFETY: the kernel reads `size` bytes from the pointer on, and writes none.
     let done = unsafe { syscall(SYS_sched_setattr, 0, &raw const attributes, 0) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

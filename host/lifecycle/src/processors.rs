@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-/// Returns their number; 1 if it is not known.
+/// Returns the number of processors for this process, or 1 if it is not known.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }

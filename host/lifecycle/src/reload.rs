@@ -1,4 +1,4 @@
-//! Reloads of the configuration: their requests, by SIGHUP or a call, and the result of the last.
+//! Reloads of the configuration: requests, by SIGHUP or a call, and the result of the last reload.
 
 use crate::clock::system_now_ms;
 use crate::shutdown::Shutdown;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-/// Reason for which the old configuration stays in use.
+/// Reason for which the process keeps the old configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// The new configuration cannot be used.
@@ -49,7 +49,7 @@ pub struct ReloadRequests(mpsc::Receiver<Request>);
 impl ReloadHandle {
     /// Makes a handle and the queue of its requests.
     pub fn new() -> (ReloadHandle, ReloadRequests) {
-        // One request at a time: reloads that come meanwhile wait for it.
+        // One queued request: the senders of further requests wait until the queue has room.
         let (requests, queue) = mpsc::channel(1);
         let last = LastReload {
             was_successful: AtomicBool::new(true),

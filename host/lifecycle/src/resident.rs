@@ -1,14 +1,14 @@
-//! Returns memory to the system that only the start, or a rare large request, needed.
+//! Returns memory to the system that only the start, or a rare large request, has needed.
 //!
-//! Large allocations: once glibc has seen one freed, it keeps as many free bytes for each thread,
+//! Large allocations: after one was freed, glibc keeps up to as many free bytes for each thread,
 //! without a time limit. A few request bodies of the largest size would leave a node with ten times
 //! the memory that it needs.
 //!
 //! Pages of code: the code that reads the command line, the configuration and the log runs once,
-//! but counts as memory of the process until something else needs the room: a quarter of the memory
-//! of an idle node, and part of what a container's limit counts. The pages stay in the system's
-//! cache, so code that runs again is mapped without a read. The same holds for the component's
-//! machine code with the tables that only loading reads: two megabytes of each kind.
+//! but counts as memory of the process until the system needs the pages: a quarter of the memory of
+//! an idle node. A container's limit counts the pages, too. They stay in the system's cache, so
+//! code that runs again is mapped without a read. The same holds for the tables of the component's
+//! machine code that only loading reads: two megabytes for each kind of machine code.
 
 #[cfg(target_env = "gnu")]
 use libc::{M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, c_int, mallopt};
@@ -17,21 +17,21 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Time between two checks whether the start is over. The pages should be returned before the first
-/// page is served and before the first scrapes need memory on top.
+/// Time between two checks whether the start is over. It is short, so that the pages are returned
+/// before the first scrapes and the first page of the web interface need memory.
 const START_POLL: Duration = Duration::from_millis(100);
 
-/// Allocations of this size or more return to the system when they are freed. Frequent allocations
-/// are smaller: getting such memory again costs a page fault for each 4 KiB.
+/// Size from which on an allocation returns to the system when it is freed. Frequent allocations
+/// are smaller, because allocating memory anew costs a page fault for each 4 KiB.
 #[cfg(target_env = "gnu")]
 const LARGE_BYTES: c_int = 2 << 20;
 
-/// Free bytes at the end of a thread's memory beyond which they return to the system as well.
+/// Free bytes at the end of a thread's memory are returned to the system beyond this number.
 #[cfg(target_env = "gnu")]
 const FREE_BYTES_MAX: c_int = 4 << 20;
 
 /// Makes large allocations return to the system as soon as they are freed. Must be called before
-/// there are other threads.
+/// other threads start.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
 pub fn give_back_large() {
@@ -47,7 +47,7 @@ pub fn give_back_large() {
 #[cfg(not(target_env = "gnu"))]
 pub fn give_back_large() {}
 
-/// Waits until the start is over, then returns the pages of its code and of these constants.
+/// Waits until the start is over, then returns the pages of the program's code and of `constants`.
 pub async fn give_back_start(is_over: impl Fn() -> bool, constants: Vec<&'static [u8]>) {
     loop {
         tokio::time::sleep(START_POLL).await;
@@ -70,13 +70,13 @@ pub async fn give_back_start(is_over: impl Fn() -> bool, constants: Vec<&'static
     }
 }
 
-/// Address ranges of code that is mapped from files, by `proc_pid_maps(5)`: each line is `begin-end
-/// permissions offset device inode path`.
+/// Address ranges of code that is mapped from files. `maps` is in the format of `proc_pid_maps(5)`:
+/// each line is `begin-end permissions offset device inode path`.
 fn code(maps: &str) -> Vec<Range<usize>> {
     let range = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (range, permissions) = (words.next()?, words.next()?);
-        // Pages that cannot be written equal those of the file. Code made at run time has no path.
+        // Pages that cannot be written equal the file's. Code generated at run time has no path.
         let is_code = permissions == "r-xp" && words.nth(3)?.starts_with('/');
         let (begin, end) = range.split_once('-')?;
         let address = |hex| usize::from_str_radix(hex, 16).ok();
@@ -85,7 +85,7 @@ fn code(maps: &str) -> Vec<Range<usize>> {
     maps.lines().filter_map(range).collect()
 }
 
-/// The pages that lie completely within these bytes.
+/// The pages that are completely within these bytes.
 fn whole_pages(bytes: &'static [u8], page_bytes: usize) -> Range<usize> {
     let begin = bytes.as_ptr().expose_provenance();
     let end = begin + bytes.len();
@@ -96,7 +96,7 @@ fn whole_pages(bytes: &'static [u8], page_bytes: usize) -> Range<usize> {
 #[allow(unsafe_code)]
 fn give_back(range: Range<usize>) {
     let begin = std::ptr::with_exposed_provenance_mut::<c_void>(range.start);
-    // SAFETY: the range is of a private mapping that was never written to, so that its pages can be
+    // SAFETY: the range is part of a private mapping that was never written to, so its pages can be
     // dropped at any time: the next access reads the same bytes from the file.
     let given = unsafe { madvise(begin, range.len(), Advice::LinuxDontNeed) };
     if let Err(error) = given {

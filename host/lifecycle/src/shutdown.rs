@@ -1,4 +1,4 @@
-//! The stop signal: SIGTERM or SIGINT, for every holder of a [`Shutdown`].
+//! The stop signal: SIGTERM or SIGINT reaches every holder of a [`Shutdown`].
 
 use std::io;
 use tokio::signal::unix::{SignalKind, signal};
@@ -10,7 +10,7 @@ pub struct Shutdown {
     stopping: watch::Receiver<bool>,
 }
 
-/// Sends the stop signal to the [`Shutdown`] that it was made with; dropping it does so as well.
+/// Sends the stop signal to the [`Shutdown`] that was made with it, also when it is dropped.
 pub struct ShutdownTrigger(watch::Sender<bool>);
 
 impl Shutdown {
@@ -38,14 +38,14 @@ impl Shutdown {
 
     /// Waits for the stop signal.
     pub async fn wait(&mut self) {
-        // An error means that the trigger was dropped, which counts as the signal.
+        // An error means that the trigger was dropped, which is handled like the signal.
         let _ = self.stopping.wait_for(|stopping| *stopping).await;
     }
 }
 
 impl ShutdownTrigger {
     pub fn stop(self) {
-        // An error means that no receiver is left.
+        // An error means that nobody waits for the signal any more.
         let _ = self.0.send(true);
     }
 }

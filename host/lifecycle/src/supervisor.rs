@@ -1,5 +1,5 @@
-//! Notifications to systemd (sd_notify(3), sd_watchdog_enabled(3)): that the store serves, reloads
-//! and stops, and that the head is alive. Without `NOTIFY_SOCKET` nothing is sent.
+//! Notifies systemd that the store serves, reloads or stops, and that the head is alive
+//! (sd_notify(3), sd_watchdog_enabled(3)). Without `NOTIFY_SOCKET` nothing is sent.
 //!
 //! The crate `sd-notify` is not used, because it sends on a blocking socket: a systemd that does
 //! not read would block the network runtime.
@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 use tokio::net::UnixDatagram;
 use tokio::time::{sleep, timeout};
 
-/// Time between two checks of a service that starts, or restarts its head.
+/// Time between two checks of a service that is starting, or restarting its head.
 const START_POLL: Duration = Duration::from_millis(200);
 
-/// Time between two reports of a start's progress.
+/// Minimum time between two reports of a start's progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// Time by which a start is extended after progress was seen.
+/// Time by which each progress extends systemd's timeout of the start.
 const START_EXTENSION: Duration = Duration::from_secs(60);
 
 /// Timeout for sending one notification.
@@ -37,7 +37,7 @@ pub trait Service: Clone + Send + Sync + 'static {
     /// Progress of the start, in bytes and in percent.
     fn progress(&self) -> (u64, u64);
 
-    /// Waits for an answer of the thread that does the work; returns whether there was one.
+    /// Waits for an answer of the head's thread; returns whether it answered.
     fn answers(&self) -> impl Future<Output = bool> + Send;
 }
 
@@ -45,7 +45,7 @@ pub trait Service: Clone + Send + Sync + 'static {
 #[derive(Clone, Default)]
 pub struct Supervisor {
     socket: Option<Arc<UnixDatagram>>,
-    /// Time without a notification after which systemd takes the process for hung.
+    /// Time without a notification after which systemd considers the process hung.
     watchdog: Option<Duration>,
     is_ready: Arc<AtomicBool>,
 }
@@ -63,7 +63,7 @@ impl Supervisor {
             }
         };
         let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
-        // The variables may be meant for the parent process (sd_watchdog_enabled(3)).
+        // The variables may be meant for another process, which `WATCHDOG_PID` names.
         let is_other = |id: u64| id != u64::from(std::process::id());
         let watchdog = match number("WATCHDOG_PID").is_some_and(is_other) {
             true => None,
@@ -109,13 +109,13 @@ impl Supervisor {
         }
     }
 
-    /// Waits for the end of the start, and extends its timeout while the replay makes progress.
+    /// Waits for the end of the start, and extends systemd's timeout while the replay progresses.
     async fn wait_for_start(&self, service: &impl Service) {
         let (mut last_bytes, mut notified) = (0, None::<Instant>);
         while !service.is_ready() {
             let (done_bytes, percent) = service.progress();
             let is_due = notified.is_none_or(|at| at.elapsed() > PROGRESS_EVERY);
-            // Without progress the timeout runs on, so that systemd ends a start that hangs.
+            // Without progress the timeout stays, so that systemd ends a start that hangs.
             if is_due && done_bytes > last_bytes {
                 (last_bytes, notified) = (done_bytes, Some(Instant::now()));
                 let micros = START_EXTENSION.as_micros();
@@ -126,7 +126,7 @@ impl Supervisor {
         }
     }
 
-    /// Notifies systemd of each sign of life, twice as often as required; without a sign, not.
+    /// Notifies systemd of each sign of life, twice as often as required. No sign, no notification.
     async fn watch<F>(&self, limit: Duration, mut wait_for_sign: impl FnMut() -> F)
     where
         F: Future<Output = ()>,
@@ -156,8 +156,8 @@ struct Liveness<S> {
 }
 
 impl<S: Service> Liveness<S> {
-    /// Waits until the service answers or, after a restart of its head, makes progress. Timers and
-    /// other threads would prove nothing.
+    /// Waits until the service answers or, after a restart of its head, makes progress. A timer or
+    /// another thread would prove nothing about the head.
     async fn wait_for_sign(&self) {
         loop {
             if self.service.is_ready() && self.service.answers().await {
@@ -181,7 +181,7 @@ fn connect(address: &OsStr) -> io::Result<UnixDatagram> {
     };
     let socket = Datagram::unbound()?;
     socket.connect_addr(&address)?;
-    // tokio requires it, and a full socket must not block the runtime.
+    // tokio requires a non-blocking socket, and a full socket must not block the runtime.
     socket.set_nonblocking(true)?;
     UnixDatagram::from_std(socket)
 }

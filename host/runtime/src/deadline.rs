@@ -7,15 +7,15 @@ use std::time::Duration;
 
 /// The means by which calls that take too long are ended.
 pub(super) enum Ends {
-    /// Ticks, which end the instance.
+    /// Epoch ticks, which end the instance.
     Instance(Ticks),
-    /// Reports to the owner, who ends the process: the machine code has no place to stop at.
+    /// Reports to the owner, who ends the process: this machine code cannot be interrupted.
     Process(Watch),
 }
 
 /// Number of ticks until a deadline, rounded up; without one, more than will ever pass.
 pub(super) fn epoch_ticks(deadline: Option<Duration>) -> u64 {
     let ticks = |deadline: Duration| deadline.as_millis().div_ceil(EPOCH_TICK.as_millis());
-    // Half of the range, because the runtime adds the number to the current epoch.
+    // Not `u64::MAX`, because the runtime adds the number to the current epoch.
     deadline.map_or(u64::MAX / 2, |deadline| ticks(deadline) as u64)
 }

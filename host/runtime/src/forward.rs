@@ -43,7 +43,7 @@ impl Destination {
         let guest: &Guest = self.instance.bindings.tidepool_tsdb_forward();
         let answer = call(guest.destination(), &mut self.instance.store, self.handle);
         let answer = answer.map_err(|trap| why_ended(self.instance.store.data(), trap))?;
-        // Not by `From`: a destination reads no head that could be lost.
+        // Not converted by `From`, which separates a lost head: a destination reads no head.
         answer.map_err(CallError::Refused)
     }
 

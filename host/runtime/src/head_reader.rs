@@ -1,4 +1,4 @@
-//! Calls of the head's instance that serve reads of other instances.
+//! Calls of the head's instance that serve the reads of other instances.
 
 use super::bindings::exports::tidepool::tsdb::store::{OpenedCursor, OpenedStrings};
 use super::instance::{CallError, Instance, StringsHandle};
@@ -12,14 +12,14 @@ pub struct HeadCursorHandle(ResourceAny);
 /// Result of opening a resource on the head.
 pub enum HeadOpened<T> {
     Ready(T),
-    /// A slice of the work is done; the same call must be repeated.
+    /// A slice of the work is done; the caller must repeat the same call.
     Again,
-    /// It would cost the head more than a slice of work; the caller applies the matchers itself.
+    /// The call would cost the head more than a slice; the caller applies the matchers itself.
     TooCostly,
 }
 
 impl<T> HeadOpened<T> {
-    /// Maps the open resource, if there is one.
+    /// Maps the resource of `Ready`.
     pub fn map<U>(self, map: impl FnOnce(T) -> U) -> HeadOpened<U> {
         match self {
             HeadOpened::Ready(ready) => HeadOpened::Ready(map(ready)),

@@ -19,7 +19,7 @@ impl Instance {
         let guest = self.bindings.tidepool_tsdb_backfill();
         let answer = call(guest, &mut self.store);
         let answer = answer.map_err(|trap| why_ended(self.store.data(), trap))?;
-        // Not by `From`: an import reads no head that could be lost.
+        // Not converted by `From`, which separates a lost head: an import reads no head.
         answer.map_err(CallError::Refused)
     }
 

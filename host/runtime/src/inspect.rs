@@ -37,7 +37,7 @@ impl Instance {
         &mut self,
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
-        // Not by `From`: inspection reads no head that could be lost.
+        // Not converted by `From`, which separates a lost head: inspection reads no head.
         self.inspect(call)?.map_err(CallError::Refused)
     }
 

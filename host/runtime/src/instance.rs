@@ -1,4 +1,4 @@
-//! One instance of the component, with its calls as Rust functions. Each is named as in `wit/`.
+//! One instance of the component. Its calls are Rust functions, named as in `wit/`.
 
 use super::bindings::EngineWithQueries;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
@@ -36,8 +36,8 @@ pub enum CallError {
     /// The instance exceeded a limit of its memory, and cannot be used any more.
     #[error("the engine instance ran out of memory")]
     Memory(MemoryBound),
-    /// The head of another instance, which this one reads, is lost; the instance can be used
-    /// further.
+    /// The instance reads the head of another instance, and that head is lost. This instance can be
+    /// used further.
     #[error(transparent)]
     Head(HeadLost),
 }
@@ -78,7 +78,7 @@ pub struct Instance {
     pub(super) store: Store<InstanceState>,
     pub(super) bindings: EngineWithQueries,
     ends: Ends,
-    /// Time after which no call begins. Within a call only ticks are checked.
+    /// Time after which no call begins. A running call is only ended by ticks.
     deadline: Option<Instant>,
 }
 
@@ -86,9 +86,9 @@ pub struct Instance {
 #[error("the engine instance was cancelled")]
 struct Cancelled;
 
-/// Reason for which an instance ended, or was not made.
+/// Returns the reason for which an instance ended, or could not be made.
 pub(super) fn why_ended(state: &InstanceState, trap: wasmtime::Error) -> CallError {
-    // The limiter first: after a refusal the engine aborts, and the trap does not tell why.
+    // The limiter first: after a refusal the engine aborts, and the trap does not name memory.
     match state.limits.refused_by {
         Some(bound) => CallError::Memory(bound),
         None if trap.downcast_ref() == Some(&Trap::Interrupt) => CallError::Deadline,
@@ -97,10 +97,10 @@ pub(super) fn why_ended(state: &InstanceState, trap: wasmtime::Error) -> CallErr
     }
 }
 
-/// Notes the begin of a call that only the process can end.
+/// Notes the begin of a call that only the end of the process can end.
 fn begin(ends: &Ends) -> Option<Running<'_>> {
     match ends {
-        // Ticks end such an instance whether its calls are noted or not.
+        // Ticks end calls of such an instance without notes.
         Ends::Instance(_) => None,
         Ends::Process(watch) => Some(watch.begin()),
     }
@@ -124,18 +124,18 @@ impl Instance {
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
         self.check_deadline()?;
-        // Held until the call is over, whether by an answer or a trap.
+        // Kept until the call is over, whether by an answer or a trap.
         let _running = begin(&self.ends);
         let guest = self.bindings.tidepool_tsdb_store();
         match call(guest, &mut self.store) {
             Ok(Ok(answer)) => Ok(answer),
-            // `into` separates a lost head from a refusal by this instance.
+            // `into` separates a lost head of another instance from a refusal by this instance.
             Ok(Err(refused)) => Err(refused.into()),
             Err(trap) => Err(why_ended(self.store.data(), trap)),
         }
     }
 
-    /// Refuses a call that begins after the deadline, since ticks are far apart.
+    /// Refuses a call that begins after the deadline: the next tick may be 50 ms away.
     pub(super) fn check_deadline(&self) -> Result<(), CallError> {
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(CallError::Deadline),
@@ -175,7 +175,7 @@ impl Instance {
     #[doc(hidden)]
     pub fn run_out_of_memory(&mut self) -> Result<(), CallError> {
         self.store.data_mut().limits.stop_growth();
-        // As large as all of the memory, in which the engine has other data already.
+        // A body as large as the whole memory cannot be allocated, so the limiter refuses.
         let body = vec![0; self.memory_bytes()];
         self.sample_time(RemoteWriteVersion::V1, &body).map(drop)
     }
@@ -194,13 +194,13 @@ impl Instance {
             }
             match deadline {
                 Some(deadline) if Instant::now() >= deadline => Err(Trap::Interrupt.into()),
-                // One tick at a time, so that a cancellation is noticed within one.
+                // One tick at a time, so that a cancellation is noticed within one tick.
                 _ => Ok(UpdateDeadline::Continue(1)),
             }
         });
         // Checked before a call: uninterruptible code never runs the callback.
         self.deadline = deadline;
-        // The callback depends on ticks even without a deadline.
+        // The callback runs only on ticks, so ticks are needed even without a deadline.
         if let Ends::Instance(ticks) = &mut self.ends {
             ticks.set_needed(true);
         }
@@ -211,14 +211,14 @@ impl Instance {
     /// caller can use the instance: it may have no open resources of the host, except files of
     /// blocks, which the engine keeps open.
     pub fn rest(&mut self) -> bool {
-        // Also drops the callback, which may keep state of the last caller alive.
+        // Also drops the callback, which may keep state of the last caller in memory.
         self.store.epoch_deadline_trap();
         self.set_limit(None);
         self.deadline = None;
         self.store.data_mut().rests()
     }
 
-    /// Sets what the next call reads first from a cursor on the head.
+    /// Sets the kind of page that the next call reads first from a cursor on the head.
     pub(super) fn expect_first(&mut self, first: Option<FirstPage>) {
         self.store.data_mut().first_page = first;
     }

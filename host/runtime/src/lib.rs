@@ -1,7 +1,7 @@
 //! Runs the engine component with wasmtime: bindings, limits of time and memory, and the
 //! component's imports, which `tidepool-disk` answers.
 //!
-//! Invariant: no call blocks for longer than its limits allow, and no instance takes more memory
+//! Invariant: no call blocks for longer than its limits allow, and no instance uses more memory
 //! than its limit. This crate does not know HTTP, threads or the purpose of an instance.
 //!
 //! One [`Runtime`] makes [`Instance`]s in the roles head, query and compactor. An instance runs one

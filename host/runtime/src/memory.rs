@@ -1,4 +1,4 @@
-//! Limits on the linear memory of instances: one for each, and one that several share.
+//! Limits on the linear memory of instances: one for each instance, and one for a group of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -47,12 +47,12 @@ impl PoolShare {
         &self.pool
     }
 
-    /// Grows the share to `bytes` if the pool has enough left; returns whether it had. A share
-    /// never shrinks.
+    /// Grows the share to `bytes` if the pool has enough bytes left, and returns whether it had. A
+    /// share never shrinks.
     #[must_use]
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
-        // Checked and taken in one step, because instances of other threads grow meanwhile.
+        // Checked and taken in one atomic step, because instances on other threads grow meanwhile.
         let fits = |used: usize| used.checked_add(more).filter(|used| *used <= self.pool.bytes_max);
         let has_grown = self.pool.used_bytes.fetch_update(Relaxed, Relaxed, fits).is_ok();
         if has_grown {
@@ -68,18 +68,18 @@ impl Drop for PoolShare {
     }
 }
 
-/// Maximum memory of an instance: 32-bit addresses reach 4 GiB. Less by 1 MiB, so that the refusal
-/// always comes from one of these limits, with a reason.
+/// Maximum memory of an instance. It is 1 MiB less than the 4 GiB that 32-bit addresses reach, so
+/// that a refusal always comes from a limit of this file and has a reason.
 pub const INSTANCE_BYTES_MAX: u64 = (4 << 30) - (1 << 20);
 
-/// Minimum memory of an engine instance, which needs nearly as much before it has any data.
+/// Minimum memory of an engine instance, which needs nearly this size before it has any data.
 pub const INSTANCE_BYTES_MIN: u64 = 3 << 20;
 
 /// The limit that kept an instance from growing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBound {
     Own,
-    /// The limit that it shares with others.
+    /// The limit that the instance shares with other instances.
     Shared,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct MemoryLimiter {
     /// Present size of the instance's memory.
     pub bytes: usize,
     share: Option<PoolShare>,
-    /// The limit that refused last; the engine does not survive a refusal.
+    /// The limit that refused growth; the engine does not survive a refusal.
     pub refused_by: Option<MemoryBound>,
 }
 
@@ -112,7 +112,7 @@ impl ResourceLimiter for MemoryLimiter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // The own limit comes first, because a refusal must take nothing from the pool.
+        // The instance's own limit comes first, so that a refusal takes nothing from the pool.
         let is_shared_out = |share: &mut PoolShare| !share.grow_to(desired);
         self.refused_by = if desired > self.bytes_max {
             Some(MemoryBound::Own)

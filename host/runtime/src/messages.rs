@@ -1,8 +1,8 @@
-//! Messages for the engine's errors, since the generated types can only print their structure.
+//! Texts of the engine's errors, since the generated types can only print their structure.
 
 use super::{Damage, Error, Limit, RefusalReason, StorageError, WriteOutcome};
 
-/// Returns the message of an error for people.
+/// Returns the text of an error for users.
 pub fn in_words(error: &Error) -> String {
     match error {
         Error::NotOpen => "the engine's store is not open".to_owned(),
@@ -41,7 +41,7 @@ pub fn nothing_written() -> WriteOutcome {
     }
 }
 
-/// Adds the host's flags to the engine's refusals, since the engine does not know their names.
+/// Adds the host's flags to the engine's refusals: the engine does not know names of flags.
 pub fn with_flags(mut outcome: WriteOutcome) -> WriteOutcome {
     for refusal in &mut outcome.refusals {
         let flag = match refusal.reason {

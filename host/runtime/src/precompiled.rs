@@ -1,7 +1,7 @@
 //! The component's machine code, which is part of the program and runs in place.
 //!
-//! It is not copied: the pages of the program that hold it are made executable, so that the system
-//! loads only used pages, shares them between processes and frees them when memory is short.
+//! The code is not copied: the program's pages that hold the code are made executable, so that the
+//! system loads only used pages, shares them between processes and frees them when memory is short.
 //!
 //! # Safety
 //!
@@ -9,13 +9,13 @@
 //! `Engine::precompile_component` and never changes: the caller of `Image::new` promises that.
 //! The runtime itself refuses code of another version or configuration.
 //!
-//! Profilers name machine code by its address, and would take this code for a part of the program.
-//! So the feature `profiling` copies it after all. A program built for size carries the code
-//! compressed, and decompresses it into memory: a third of the flash for as much memory as the code
-//! takes.
+//! Profilers name machine code by its address, and would show this code as a part of the program.
+//! So the feature `profiling` copies it after all. A program built for size has the code in
+//! compressed form, and decompresses it into memory: the code needs a third of the flash, but also
+//! memory of its full size.
 //!
-//! Only the range that the runtime names is made executable. It holds code and nothing else, and
-//! lies on pages of its own inside these bytes; the last two are checked.
+//! Only the range that the runtime requests is made executable. That range holds only code, lies
+//! inside these bytes and on pages of its own; `Pages::protect` checks the last two.
 
 use super::tuning::Code;
 use rustix::mm::{MprotectFlags, mprotect};
@@ -36,8 +36,8 @@ pub struct Image {
 static IMAGE: OnceLock<Image> = OnceLock::new();
 
 impl Image {
-    /// Makes an image of both kinds of machine code. Each begins on a page, or is compressed with
-    /// Zstandard. Without the second kind, all instances run the first.
+    /// Makes an image of both kinds of machine code. Each kind begins on a page, or is compressed
+    /// with Zstandard. Without uninterruptible code, all instances run the interruptible code.
     ///
     /// # Safety
     ///
@@ -58,8 +58,8 @@ impl Image {
         IMAGE.get_or_init(|| self);
     }
 
-    /// All bytes of the installed image, none of which is ever written to. Loading reads many pages
-    /// that running never does.
+    /// All bytes of the installed image, none of which is ever written to. They can be returned to
+    /// the system, because loading reads many pages that running never does.
     pub fn carried() -> Vec<&'static [u8]> {
         let image = IMAGE.get();
         image.map_or_else(Vec::new, |image| {
@@ -70,7 +70,7 @@ impl Image {
     /// Returns the image of the process.
     pub(super) fn installed() -> wasmtime::Result<Image> {
         #[cfg(test)]
-        // SAFETY: its build script compiled it.
+        // SAFETY: the build script of the crate `tidepool_image` compiled the code.
         #[allow(unsafe_code)]
         IMAGE.get_or_init(|| unsafe {
             use tidepool_image::{INTERRUPTIBLE, IS_PACKED, UNINTERRUPTIBLE};
@@ -89,7 +89,7 @@ impl Image {
 
     /// Configures an engine so that it can load this code.
     pub(super) fn configure(self, code: &'static [u8], config: &mut Config) {
-        // Copied code lies in memory of the runtime's own, which it makes executable itself.
+        // Copied code is in memory of the runtime's own, which the runtime makes executable itself.
         if self.is_in_place() {
             config.with_custom_code_memory(Some(Arc::new(Pages(code))));
         }
@@ -103,14 +103,14 @@ impl Image {
         engine: &wasmtime::Engine,
     ) -> wasmtime::Result<Component> {
         if self.is_in_place() {
-            // SAFETY: see above.
+            // SAFETY: see the head of this file.
             return unsafe { Component::deserialize_raw(engine, NonNull::from(code)) };
         }
         let unpacked = match self.is_packed {
             true => Cow::Owned(zstd::decode_all(code)?),
             false => Cow::Borrowed(code),
         };
-        // SAFETY: see above.
+        // SAFETY: see the head of this file.
         unsafe { Component::deserialize(engine, unpacked) }
     }
 
@@ -127,7 +127,7 @@ impl Pages {
     #[allow(unsafe_code)]
     fn protect(&self, ptr: *const u8, len: usize, flags: MprotectFlags) -> wasmtime::Result<()> {
         let all = self.0.as_ptr_range();
-        // Other pages of the program must not become executable, whatever the runtime asks for.
+        // Other pages of the program must not become executable, whatever the runtime requests.
         let behind = (all.end as usize).checked_sub(ptr as usize);
         let is_inside = ptr >= all.start && behind.is_some_and(|bytes| len <= bytes);
         let page_bytes = rustix::param::page_size();
@@ -136,7 +136,7 @@ impl Pages {
         if !is_inside || !is_on_pages {
             wasmtime::bail!("the machine code does not lie on pages of its own");
         }
-        // SAFETY: see above.
+        // SAFETY: see the head of this file.
         unsafe { mprotect(ptr.cast_mut().cast(), len, flags) }?;
         Ok(())
     }

@@ -26,7 +26,7 @@ pub enum QueryTimes {
     },
 }
 
-/// The engine's answer to a query or the query's error; `CallError` ends more than the query.
+/// The engine's answer or the query's error. `CallError` is an error of instance or store.
 type Answer<T> = Result<Result<T, QueryError>, CallError>;
 
 impl Instance {
@@ -36,7 +36,7 @@ impl Instance {
         times: QueryTimes,
         options: QueryOptions,
     ) -> Answer<EvaluationHandle> {
-        // The engine selects series within this call, so their first page can come with the cursor.
+        // The engine selects series within this call, so the first page can come with the cursor.
         self.expect_first(Some(FirstPage::Series));
         let begun = self.query(|guest, store| match times {
             QueryTimes::Instant(time_ms) => guest.call_instant(store, expression, time_ms, options),
@@ -161,7 +161,7 @@ impl Instance {
         self.check_deadline()?;
         let guest = self.bindings.tidepool_tsdb_query();
         match call(guest, &mut self.store) {
-            // An error of the store is no fault of the expression, so it is one of the call.
+            // An error of the store is not caused by the expression, so it ends the call.
             Ok(Err(QueryError::Store(error))) => Err(error.into()),
             Ok(answer) => Ok(answer),
             Err(trap) => Err(why_ended(self.store.data(), trap)),

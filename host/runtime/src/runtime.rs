@@ -1,4 +1,4 @@
-//! The runtime that all instances share: the component's machine code of both kinds.
+//! The runtime that all instances share: the component's machine code, interruptible and not.
 
 use super::bindings::EngineWithQueriesPre;
 use super::deadline::{Ends, epoch_ticks};
@@ -36,11 +36,11 @@ struct Linked {
     component: EngineWithQueriesPre<InstanceState>,
 }
 
-/// The runtime of this process. There is one, because the machine code runs in place in the binary.
+/// The only runtime of this process, because the machine code runs in place in the binary.
 static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
 
-/// The kind of machine code for a role. A query must be able to end alone; the head is needed by
-/// the whole process, and the compactor stops between slices of its work.
+/// Returns the kind of machine code for a role. A query must be able to end without the process.
+/// The whole process needs the head, and the compactor stops between slices of its work.
 fn code_of(role: Role) -> Code {
     match role {
         Role::Query => Code::Interruptible,
@@ -77,8 +77,8 @@ impl Runtime {
         Ok(Runtime { interruptible, uninterruptible, ticker })
     }
 
-    /// Makes an instance and opens its store with `options`. Calls of queries can be ended; calls
-    /// of other roles cannot, if the program has uninterruptible machine code.
+    /// Makes an instance and opens its store with `options`. Only calls of queries can be ended, if
+    /// the program has uninterruptible machine code; otherwise calls of all roles can.
     pub fn instantiate(
         &self,
         options: Options,
@@ -90,7 +90,7 @@ impl Runtime {
         Ok(instance)
     }
 
-    /// Makes an instance without opening its store. Its calls can be ended.
+    /// Makes an instance without opening its store. A deadline can end its calls.
     pub fn instantiate_closed(
         &self,
         storage: InstanceStorage,
@@ -105,7 +105,7 @@ impl Runtime {
         storage: InstanceStorage,
         limits: InstanceLimits,
     ) -> Result<Instance, CallError> {
-        // Without the second kind of code every role runs the first, which costs only speed.
+        // Without uninterruptible code every role runs interruptible code, which costs only speed.
         let uninterruptible = self.uninterruptible.as_ref();
         let uninterruptible = uninterruptible.filter(|_| code == Code::Uninterruptible);
         let linked = uninterruptible.unwrap_or(&self.interruptible);
@@ -118,7 +118,7 @@ impl Runtime {
             Some(_) => Ends::Process(Watch::new(&self.ticker)),
             None => Ends::Instance(Ticks::new(&self.ticker, limits.deadline.is_some())),
         };
-        // Allocates the initial memory already, so the limiter may refuse.
+        // Instantiation allocates the initial memory, so the limiter may refuse.
         let bindings = linked.component.instantiate(&mut store);
         let bindings = bindings.map_err(|trap| why_ended(store.data(), trap))?;
         Ok(Instance::new(store, bindings, ends))
@@ -134,7 +134,7 @@ impl Linked {
         }
         let engine = wasmtime::Engine::new(&config)?;
         let component = image.load(machine_code, &engine)?;
-        // Imports are resolved here, once, and not for every instance.
+        // Imports are resolved once here, instead of for every instance.
         let component = EngineWithQueriesPre::new(linker(&engine)?.instantiate_pre(&component)?)?;
         Ok(Linked { engine, component })
     }

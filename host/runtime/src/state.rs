@@ -1,4 +1,4 @@
-//! The host's state of one instance, behind its imports.
+//! State of one instance on the side of the host, on which the imports work.
 
 use super::memory::{MemoryLimiter, MemoryPool};
 use super::{FirstPage, HeadAccess};
@@ -9,7 +9,7 @@ use tidepool_disk::wal::{LogReader, Logs};
 use tidepool_disk::{BlockDirs, BlockFile};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
-/// Maximum number of blocks' files that an instance may keep open while it waits for work.
+/// Maximum number of open block files with which an instance may wait for its next caller.
 const RESTING_FILES_MAX: usize = 128;
 
 /// Access of an instance to the logs.
@@ -20,18 +20,17 @@ pub enum InstanceLogs {
     Owned(Arc<Mutex<Logs>>),
     /// The logs' present records; every write is refused.
     ReadOnly(Box<LogReader>),
-    /// The logs look empty, because there is too little memory for their records; every write is
-    /// refused.
+    /// The logs look empty, because memory is too short for their records; every write is refused.
     Unread,
 }
 
-/// The sources of an instance's imports.
+/// The storage that an instance's imports read and write.
 pub struct InstanceStorage {
     pub logs: InstanceLogs,
     pub blocks: BlockDirs,
     /// The head of another instance, for instances without one.
     pub head: Option<Arc<dyn HeadAccess>>,
-    /// Pool that the instance's memory is taken from, in addition to its own limit.
+    /// Pool that limits the instance's memory in addition to the instance's own limit.
     pub memory: Option<Arc<MemoryPool>>,
 }
 
@@ -39,9 +38,9 @@ pub struct InstanceState {
     pub(super) storage: InstanceStorage,
     pub(super) limits: MemoryLimiter,
     pub(super) table: ResourceTable,
-    /// Open files of chunks, which the host reads itself for streamed answers.
+    /// Open files of chunks, which the host itself reads for streamed answers.
     chunk_files: HashMap<Arc<Path>, BlockFile>,
-    /// Cloned by every open resource of another instance's head, so the count tells their number.
+    /// Every open resource on another instance's head has a clone; the count tells their number.
     pub(super) open_on_head: Arc<()>,
     /// Kind of page that the running call reads first from a cursor on the head, if known.
     pub(super) first_page: Option<FirstPage>,
@@ -50,8 +49,8 @@ pub struct InstanceState {
 
 impl InstanceState {
     pub fn new(storage: InstanceStorage, memory_bytes_max: usize) -> InstanceState {
-        // Rust's standard library imports WASI. Only standard error is given, for messages of
-        // panics.
+        // Rust's standard library imports WASI. The instance gets only standard error, for messages
+        // of panics.
         let wasi = WasiCtx::builder().inherit_stderr().build();
         let limits = MemoryLimiter::new(memory_bytes_max, storage.memory.as_ref());
         let open_on_head = Arc::default();
@@ -69,13 +68,13 @@ impl InstanceState {
 
     /// Notes that a file of a block was removed from the table.
     pub(super) fn note_closed(&mut self, file: &BlockFile) {
-        // The clone would keep the file's descriptor open.
+        // The clone in the map would keep the file's descriptor open.
         self.chunk_files.remove(file.path());
     }
 
     /// Returns a file of chunks in the table, by `block/name`.
     pub(super) fn chunk_file(&self, name: &str) -> Option<BlockFile> {
-        // The name comes from the guest, so only files count that the instance has open.
+        // The name comes from the guest, so only files that the instance has open are looked up.
         let (block, name) = name.split_once('/')?;
         let path = self.storage.blocks.file_path(block, name).ok()?;
         self.chunk_files.get(&*path).cloned()
@@ -83,7 +82,7 @@ impl InstanceState {
 
     /// Returns whether no resource of the host is open, except a few files of blocks.
     pub(super) fn rests(&mut self) -> bool {
-        // Files save the next read from opening them; other resources belong to the last caller.
+        // Open files make the next read faster; other resources belong to the last caller.
         let (mut files, mut others) = (0, 0);
         for entry in self.table.iter_mut() {
             *if entry.is::<BlockFile>() { &mut files } else { &mut others } += 1;

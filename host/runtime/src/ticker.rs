@@ -1,16 +1,16 @@
-//! The ticks by which deadlines end instances. They stop while no instance has a deadline and no
-//! call is watched, so that an idle node does not wake the processor.
+//! The ticks of wasmtime's epoch, by which deadlines end instances. They stop while no instance has
+//! a deadline and no call is watched, so that an idle node does not wake the processor.
 
 use super::watchdog::{EPOCH_TICK, Watchdog};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// State of the thread that ticks.
+/// State that instances share with the thread that ticks.
 #[derive(Default)]
 pub(super) struct Ticker {
     state: Mutex<State>,
     begun: Condvar,
-    /// Checks the calls that no tick can end.
+    /// Checks the calls that ticks cannot end.
     pub(super) watchdog: Watchdog,
 }
 
@@ -31,7 +31,8 @@ impl Ticker {
         std::thread::Builder::new().name("epoch".into()).spawn(move || {
             loop {
                 waiting.wait();
-                // The sleep comes before the tick, so that the first tick ends no deadline early.
+                // The sleep comes before the tick, so that the first tick does not end a call
+                // early.
                 std::thread::sleep(EPOCH_TICK);
                 engine.increment_epoch();
                 waiting.watchdog.look();
@@ -40,19 +41,19 @@ impl Ticker {
         Ok(ticker)
     }
 
-    /// Waits until an instance has a deadline, or a watched call begins. The call may have ended
-    /// since: an unneeded tick costs less than a wake-up for each of many short calls.
+    /// Waits until an instance has a deadline, or a watched call begins. That call may have ended
+    /// by then: an unneeded tick costs less than a wake-up for each of many short calls.
     fn wait(&self) {
         let mut state = self.lock();
         state.waits = state.instances == 0 && self.watchdog.rests();
-        // Whoever wakes the thread clears `waits`, so a spurious wake-up changes nothing.
+        // Only `wake_waiting` clears `waits`, so a spurious wake-up changes nothing.
         let waited = self.begun.wait_while(state, |state| state.waits);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Wakes the thread for a watched call.
     pub(super) fn wake(&self) {
-        // Under the lock, the thread either waits already or checks again before it waits.
+        // Under the lock, because the thread then either waits or checks again before it waits.
         let mut state = self.lock();
         self.watchdog.end_rest();
         self.wake_waiting(&mut state);
@@ -61,13 +62,13 @@ impl Ticker {
     fn count(&self, change: impl FnOnce(usize) -> usize) {
         let mut state = self.lock();
         state.instances = change(state.instances);
-        // A smaller count needs no wake-up: the thread reads it after its next tick.
+        // A smaller count needs no wake-up: the thread reads the count after its next tick.
         if state.instances > 0 {
             self.wake_waiting(&mut state);
         }
     }
 
-    /// Wakes the thread if it waits, since a notification is a system call.
+    /// Wakes the thread only if it waits, since a notification is a system call.
     fn wake_waiting(&self, state: &mut State) {
         if std::mem::take(&mut state.waits) {
             self.begun.notify_one();
@@ -79,7 +80,7 @@ impl Ticker {
     }
 }
 
-/// One instance's need of ticks, while it has a deadline.
+/// An instance's registration with the ticker: ticks run while at least one instance needs them.
 pub(super) struct Ticks {
     ticker: Arc<Ticker>,
     are_needed: bool,
@@ -93,7 +94,7 @@ impl Ticks {
     }
 
     pub(super) fn set_needed(&mut self, are_needed: bool) {
-        // The ticker's lock is shared by all instances, so only changes take it.
+        // All instances share the ticker's lock, so it is taken only for changes.
         if self.are_needed != are_needed {
             self.are_needed = are_needed;
             self.ticker.count(|count| if are_needed { count + 1 } else { count - 1 });

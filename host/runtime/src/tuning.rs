@@ -9,7 +9,7 @@ pub enum Code {
     /// A running call ends at its deadline, or when it is cancelled; the process continues.
     Interruptible,
     /// A running call ends only by itself or with the process. Ingestion takes an eighth less time
-    /// than with checks of the deadline in every loop and function.
+    /// than with interruptible code, which checks the deadline in every loop and function.
     Uninterruptible,
 }
 

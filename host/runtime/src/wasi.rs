@@ -1,5 +1,5 @@
-//! The WASI imports of the engine's component: only those that Rust's standard library needs. The
-//! component has no clock, file or socket, and these interfaces cannot give it one.
+//! The WASI imports of the engine's component: only those that Rust's standard library needs. None
+//! of these interfaces gives the component a clock, a file or a socket.
 
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::WasiView;
@@ -8,14 +8,14 @@ use wasmtime_wasi::p2::bindings::{cli, random, sync};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi_io::bindings::wasi::io::error;
 
-/// Selects the resource table, which holds streams and their errors.
+/// Selects the resource table, which contains streams and their errors.
 struct HasTable;
 
 impl HasData for HasTable {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Adds these interfaces; `tests/wasm-run/tests/imports.rs` has the list that is expected.
+/// Adds these interfaces. The test `tests/wasm-run/tests/imports.rs` has the expected list.
 pub fn add_to_linker<T: WasiView>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     error::add_to_linker::<T, HasTable>(linker, |state| state.ctx().table)?;
     sync::io::poll::add_to_linker::<T, HasTable>(linker, |state| state.ctx().table)?;

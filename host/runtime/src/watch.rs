@@ -1,4 +1,4 @@
-//! Notes the calls of one instance for the [`watchdog`](super::watchdog).
+//! Notes begin and end of the calls of one instance for the [`watchdog`](super::watchdog).
 
 use super::ticker::Ticker;
 use super::watchdog::{CallLimit, EPOCH_TICK, Limit, Overdue, Watched, lock};
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Instant;
 
-/// One instance's notes of its calls.
+/// The flag, limit and action of one instance, shared with the watchdog.
 pub(super) struct Watch {
     ticker: Arc<Ticker>,
     watched: Arc<Watched>,
 }
 
-/// A call that runs, until dropped.
+/// A running call, which ends when this value is dropped.
 pub(super) struct Running<'a>(&'a Watched);
 
 impl Watch {
@@ -27,21 +27,21 @@ impl Watch {
         *lock(&self.watched.act) = Some(Box::new(act));
     }
 
-    /// Limits the total time of calls from now on.
+    /// Limits the total time of all calls from now on.
     pub(super) fn set_limit(&self, limit: Option<CallLimit>) {
         let ticks = self.ticker.watchdog.ticks.load(Relaxed);
         *lock(&self.watched.limit) = limit.map(|limit| {
-            // One tick more, because the next tick may come at once.
+            // One tick more, because the next tick may come immediately.
             let last = limit.time.as_millis().div_ceil(EPOCH_TICK.as_millis()) as u64 + 1;
             let overdue = Overdue { limit, since: Instant::now() };
             Limit { ends_at: ticks.saturating_add(last), overdue }
         });
     }
 
-    /// Notes the begin of a call, which lasts until the returned value is dropped.
+    /// Notes the begin of a call. The call counts as running until the returned value is dropped.
     pub(super) fn begin(&self) -> Running<'_> {
-        // Sequentially consistent: either this thread sees the flag of a resting ticker, or the
-        // ticker sees the running call.
+        // Sequentially consistent: either this thread sees that the ticker rests and wakes it, or
+        // the ticker sees the running call and does not rest.
         self.watched.runs.store(true, SeqCst);
         if self.ticker.watchdog.rests.load(SeqCst) {
             self.ticker.wake();

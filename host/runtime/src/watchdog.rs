@@ -1,12 +1,12 @@
 //! Finds uninterruptible calls that take too long.
 //!
-//! An instance of uninterruptible machine code has a `Watch` (`watch`), which notes the begin and
-//! the end of each call. A note is one store to a flag, since ingestion makes hundreds of thousands
-//! of calls. The thread that ticks reads the flags, and reports a call beyond its limit to the
-//! instance's owner.
+//! An instance of uninterruptible machine code has a `Watch` (`watch`), which sets a flag at the
+//! begin of each call and clears it at the end. That is cheap, since ingestion makes hundreds of
+//! thousands of calls. The thread that ticks reads the flags, and reports a call beyond its limit
+//! to the instance's owner.
 //!
-//! Time is counted in ticks that passed while calls ran. So a call is not overdue because the
-//! process was stopped or the machine slept.
+//! Time is counted in ticks while calls run. So a call is not overdue merely because the process
+//! was stopped or the machine slept.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Time between two checks of deadlines.
 pub const EPOCH_TICK: Duration = Duration::from_millis(50);
 
-/// Total time that calls may take, and their purpose.
+/// Maximum total time of calls, and their purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallLimit {
     /// Purpose of the calls, as logs name it.
@@ -28,7 +28,7 @@ pub struct CallLimit {
 #[derive(Clone, Copy, Debug)]
 pub struct Overdue {
     pub limit: CallLimit,
-    /// Time from which the limit counts.
+    /// Time at which the limit was set.
     pub since: Instant,
 }
 
@@ -38,7 +38,7 @@ pub(super) type Act = Box<dyn Fn(Overdue) + Send>;
 #[derive(Default)]
 pub(super) struct Watchdog {
     pub(super) ticks: AtomicU64,
-    /// Whether the thread that ticks waits for a call to begin, or is about to.
+    /// Whether the thread that ticks waits for a call to begin, or is about to wait.
     pub(super) rests: AtomicBool,
     pub(super) instances: Mutex<Vec<Arc<Watched>>>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Watched {
 }
 
 pub(super) struct Limit {
-    /// The tick at which a running call is overdue.
+    /// The tick from which on a running call is overdue.
     pub(super) ends_at: u64,
     pub(super) overdue: Overdue,
 }
@@ -62,8 +62,8 @@ impl Watchdog {
     pub(super) fn look(&self) {
         let ticks = self.ticks.fetch_add(1, Relaxed) + 1;
         for watched in lock(&self.instances).iter() {
-            // In this order: the limit read after the flag may already be that of a later call,
-            // which ends later still. Taken, so that each limit is reported once.
+            // The flag is read before the limit. By then a later call may have set a new limit,
+            // which ends later still. The limit is removed, so that it is reported once.
             if watched.runs.load(SeqCst)
                 && let Some(limit) = lock(&watched.limit).take_if(|limit| limit.ends_at <= ticks)
                 && let Some(act) = &*lock(&watched.act)
@@ -75,20 +75,20 @@ impl Watchdog {
 
     /// Returns whether no call runs. If so, the next call that begins wakes the thread that ticks.
     pub(super) fn rests(&self) -> bool {
-        // Before the check: a call that begins after it sees the flag and wakes the thread.
+        // Set before the check: a call that begins after it sees the flag and wakes the thread.
         self.rests.store(true, SeqCst);
         let rests = !lock(&self.instances).iter().any(|watched| watched.runs.load(SeqCst));
         self.rests.store(rests, SeqCst);
         rests
     }
 
-    /// Notes that the thread that ticks is being woken, so that no other call does it again.
+    /// Notes that the thread that ticks is being woken, so that no other call wakes it again.
     pub(super) fn end_rest(&self) {
         self.rests.store(false, SeqCst);
     }
 }
 
-/// Locks a mutex. A panic of another holder leaves no state half-changed that matters here.
+/// Locks a mutex. A panic of another thread that held it leaves no half-changed state that matters.
 pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize as _, Deserializer};
 use std::time::Duration;
 
 /// Prints a duration with the largest units that fit: `1d12h`, `15d`, `2h`, `0s`. Years and weeks
-/// are used only for multiples of them, as in upstream (`model.Duration` in prometheus/common).
+/// are used only if the rest is a multiple, as in upstream (`model.Duration` in prometheus/common).
 pub fn duration_text(duration: Duration) -> String {
     const UNITS: [(&str, u128, bool); 7] = [
         ("y", 31_536_000_000, true),
@@ -32,10 +32,10 @@ pub fn duration_text(duration: Duration) -> String {
     text
 }
 
-/// Prints a size in the largest unit of which it is a multiple: `128MiB`.
+/// Prints a size in the largest unit that divides it: `128MiB`.
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    // Zero is a multiple of every unit, and prints as `0B`.
+    // Zero is a multiple of every unit, but is printed as `0B`.
     let fits = |(_, shift): &&(&str, u32)| bytes > 0 && bytes.trailing_zeros() >= *shift;
     match UNITS.iter().find(fits) {
         Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
@@ -76,7 +76,7 @@ pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
         let (number, after) = rest.split_at(digits);
         let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
         let (unit, after) = after.split_at(end);
-        // Whole words, since `m` is also the beginning of `ms`.
+        // Compared as a whole, since `m` is also the beginning of `ms`.
         let (_, unit_ms) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
         let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*unit_ms));
         total_ms = part.and_then(|part| total_ms.checked_add(part)).ok_or_else(wrong)?;
@@ -85,7 +85,7 @@ pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text.is_empty() { Err(wrong()) } else { Ok(Duration::from_millis(total_ms)) }
 }
 
-/// Parses a size as Prometheus writes it (`32MB` means 32 × 1024²), or with names of binary units.
+/// Parses a size as Prometheus writes it: `32MB` means 32 × 1024², as does `32MiB`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size such as 65536, 512KB, 32MiB or 3GB");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -103,13 +103,13 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     if let Ok(number) = number.parse::<u64>() {
         return number.checked_mul(1 << shift).ok_or_else(wrong);
     }
-    // A fraction of a byte is a mistake.
+    // Without a unit the number counts bytes, and a fraction of a byte is a mistake.
     if shift == 0 {
         return Err(wrong());
     }
-    // A fraction, as in `1.5GB`, which promtool accepts.
+    // A number with a fraction, as in `1.5GB`, which promtool accepts.
     let number = number.parse::<f64>().map_err(|_| wrong())? * (1_u64 << shift) as f64;
-    // Floats represent every size below this bound exactly.
+    // Floats represent every whole number below this bound exactly.
     if number < (1_u64 << 53) as f64 { Ok(number as u64) } else { Err(wrong()) }
 }
 

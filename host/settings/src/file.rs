@@ -9,7 +9,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Maximum size of a file of secrets or certificates; a bundle of all authorities has 300 KiB.
+/// Maximum size of a file of secrets or certificates; a bundle of all public CAs has 300 KiB.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,12 +30,12 @@ pub fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, FileError> {
     })
 }
 
-/// Opens a regular file for reading, without waiting: pipes and devices are errors.
+/// Opens a regular file for reading, without blocking; pipes and devices are errors.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // Without the flag, opening a pipe waits for a writer. Regular files ignore it.
+    // Without the first flag, opening a pipe waits for a writer. Regular files ignore it.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
-    // Checked on the open file, because the path may name another one by now.
+    // Checked on the open file, because the path may name another file by now.
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::other("it is not a regular file")),
@@ -45,7 +45,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Reads a regular file of at most `bytes_max` bytes.
 pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than allowed tells a longer file, even if it grows meanwhile.
+    // One byte more than allowed detects a longer file, even one that grows meanwhile.
     open_regular(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > bytes_max {
         true => Err(io::Error::other(format!("it has more than {bytes_max} bytes"))),

@@ -1,32 +1,32 @@
-//! Properties of a feature's flags ([`Marks`]), and parsers of values with bounds that several
-//! features use. Durations and sizes are in [`super::duration`].
+//! Properties of a feature's flags ([`Marks`]), and parsers of bounded values that several features
+//! use. Parsers of durations and sizes are in [`super::duration`].
 
 use super::duration::{bytes, size_text};
 
-/// Maximum of concurrent operations; each has an engine instance of its own.
+/// Maximum number of concurrent operations; each operation has its own engine instance.
 const CONCURRENCY_MAX: usize = 10_000;
 
 /// Largest number up to which floats represent every whole number.
 const COUNT_EXACT_MAX: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
 
-/// Properties of a feature's flags, which are named without their dashes.
+/// Properties of a feature's flags. Flags are named here without their dashes.
 ///
-/// The crate of a feature owns its flags: a struct that clap fills, and its marks. The program
-/// joins them to one command line; its tests compare marks and flags.
+/// The crate of a feature owns its flags: a struct that clap fills, and the struct's marks. The
+/// program joins all structs to one command line; its tests check that marks name existing flags.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
-    /// Flags of the short help, in the order in which they are declared.
+    /// Flags that the short help shows, in the order in which they are declared.
     pub short: &'static [&'static str],
-    /// Flags and sections whose new value takes effect at a reload. Others need a restart.
+    /// Flags and sections whose new value takes effect at a reload. All others need a restart.
     pub reloadable: &'static [&'static str],
-    /// Prometheus' names of equivalent flags, each with the name here.
+    /// Flags of Prometheus with the same meaning: Prometheus' name, then the name here.
     pub prometheus: &'static [(&'static str, &'static str)],
-    /// Flags whose values are URLs, which are shown without secrets.
+    /// Flags whose values are URLs; secret parts of the values are not shown.
     pub urls: &'static [&'static str],
 }
 
 impl Marks {
-    /// Marks of flags without any of these properties.
+    /// Marks of a feature none of whose flags has such a property.
     pub const NONE: Marks = Marks { short: &[], reloadable: &[], prometheus: &[], urls: &[] };
 }
 
@@ -38,15 +38,15 @@ pub fn at_least(bytes_min: u64) -> impl Fn(&str) -> Result<u64, String> + Clone 
     }
 }
 
-/// Parses a whole number, also in the form `5e7` that Prometheus' help uses.
+/// Parses a whole number, also in the form `5e7`, which Prometheus' help uses.
 pub fn count(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a whole number such as 50000000 or 5e7");
-    // Not by way of a float, which would round numbers above 2⁵³.
+    // Parsed as an integer first, because a float would round numbers above 2⁵³.
     if let Ok(number) = text.parse() {
         return Ok(number);
     }
     let number: f64 = text.parse().map_err(|_| wrong())?;
-    // Also refuses NaN and infinity, which have no fraction of zero.
+    // NaN and infinity have no fraction of zero, so this refuses them, too.
     let is_count = number.fract() == 0.0 && (0.0..=COUNT_EXACT_MAX).contains(&number);
     if is_count { Ok(number as u64) } else { Err(wrong()) }
 }
@@ -59,7 +59,7 @@ pub fn concurrency(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A size as `usize`; the largest one if it does not fit.
+/// Converts a size to `usize`; a size that does not fit becomes the largest `usize`.
 pub fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -2,14 +2,14 @@
 
 use url::Url;
 
-/// Replaces a value that is not shown, as in Go's `URL.Redacted`.
+/// Text in place of a value that is not shown, as in Go's `URL.Redacted`.
 pub const HIDDEN: &str = "xxxxx";
 
-/// Prints a URL without user information and fragment. The names in its query stay, but not their
-/// values, since some receivers expect a token there.
+/// Prints a URL without user information and fragment. The query keeps the names of its parameters,
+/// but not their values, since some receivers expect a token there.
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // An error means that the URL has no host, and so neither of these parts.
+    // An error means that the URL has no host, and so neither password nor user name.
     let _ = url.set_password(None);
     let _ = url.set_username("");
     url.set_fragment(None);
@@ -25,7 +25,7 @@ pub fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// Does the same for a text; a text without such parts stays unchanged.
+/// [`shown`] for a URL as text; a text without anything to hide stays unchanged.
 pub fn shown_text(text: &str) -> String {
     // Parsing would change the spelling, so a text with nothing to hide is not parsed.
     match text.contains(['@', '?', '#']) {
@@ -34,24 +34,24 @@ pub fn shown_text(text: &str) -> String {
     }
 }
 
-/// Words that mark a parameter as secret anywhere in its name.
+/// Words that make a parameter secret wherever they occur in its name.
 const SECRET_WORDS: [&str; 8] =
     ["token", "secret", "passw", "pwd", "credential", "signature", "apikey", "session"];
-/// Words that mark a parameter as secret if they are its name, or a part of it between separators.
+/// Words that make a parameter secret if they are its whole name, or a whole word of its name.
 const SECRET_NAMES: [&str; 6] = ["key", "auth", "sig", "pass", "code", "sid"];
 
 /// Returns whether a parameter with this name may hold a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    // Short words count only as whole parts: `monkey` holds no key.
+    // Short words must be whole words of the name: `monkey` contains no key.
     SECRET_WORDS.iter().any(|word| name.contains(word))
         || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| SECRET_NAMES.contains(&part))
 }
 
 /// Prints a request's URL or path without user information, and without the values of parameters
-/// that may be secret. Others, such as `module`, are useful to readers of the log.
+/// that may be secret. Readers of the log need other parameters, such as `module`.
 pub fn shown_request(text: &str) -> String {
-    // An encoded question mark counts as well, or the secrets behind it would be shown as a path.
+    // An encoded question mark counts, too, or the secrets after it would be shown as a path.
     let is_mark = |at: usize| {
         let rest = &text.as_bytes()[at..];
         rest.starts_with(b"?") || rest.len() >= 3 && rest[..3].eq_ignore_ascii_case(b"%3f")
@@ -65,7 +65,7 @@ pub fn shown_request(text: &str) -> String {
         None => place.to_owned(),
         Some((scheme, rest)) => {
             let end = rest.find('/').unwrap_or(rest.len());
-            // The last `@`, because a password may contain others.
+            // The last `@`, because a password may contain this character, too.
             let host = rest[..end].rsplit('@').next().unwrap_or_default();
             format!("{scheme}://{host}{}", &rest[end..])
         }

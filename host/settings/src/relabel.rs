@@ -1,15 +1,15 @@
-//! Relabel rules as YAML, validated by the crate that applies them.
+//! Relabel rules as YAML. The crate `tidepool_relabel` validates and applies them.
 
 use crate::yaml;
 use serde::{Deserialize, Deserializer};
 use tidepool_relabel::{Action, REGEX_DEFAULT, Rule, RuleError, RuleSpec};
 
-/// A valid rule, with upstream's names and defaults.
+/// A valid rule, with Prometheus' keys and defaults.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "Section")]
 pub struct RelabelConfig(RuleSpec);
 
-/// One rule, as the file has it.
+/// One rule as written in the file, before validation.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Section {
@@ -78,7 +78,7 @@ impl TryFrom<Section> for RelabelConfig {
             replacement,
             action,
         };
-        // Compiled only to refuse a wrong rule at its place in the file.
+        // Compiled only to report a wrong rule with its position in the file.
         Rule::new(spec.clone()).map(|_| RelabelConfig(spec))
     }
 }

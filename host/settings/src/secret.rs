@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 pub enum Secret {
     /// The value itself, from the configuration.
     Text(String),
-    /// A file with the value, read each time that it is needed.
+    /// Path of a file with the value, which is read each time the secret is needed.
     File(PathBuf),
 }
 
 impl Secret {
-    /// Makes a secret of a key and its variant for a file; the error is `both` if both are set.
+    /// Makes a secret from a value and a file's path; the error is `both` if both are given.
     pub fn of<E>(
         text: Option<String>,
         file: Option<PathBuf>,
@@ -27,7 +27,7 @@ impl Secret {
         }
     }
 
-    /// Makes a relative path relative to a directory.
+    /// Resolves a relative path against a directory.
     pub fn set_directory(&mut self, directory: &Path) {
         if let Secret::File(path) = self {
             // `join` keeps an absolute path as it is.
@@ -35,7 +35,7 @@ impl Secret {
         }
     }
 
-    /// Reads the secret as bytes. Errors name the file by `key`.
+    /// Reads the secret as bytes. Errors contain `key` and the file's path.
     pub fn read_bytes(&self, key: &'static str) -> Result<Vec<u8>, FileError> {
         match self {
             Secret::Text(text) => Ok(text.clone().into_bytes()),
@@ -43,7 +43,7 @@ impl Secret {
         }
     }
 
-    /// Reads the secret as text; a file's content is trimmed. Errors name the file by `key`.
+    /// Reads the secret as text; a file's content is trimmed. Errors contain `key` and the path.
     pub fn read(&self, key: &'static str) -> Result<String, FileError> {
         match self {
             Secret::Text(text) => Ok(text.clone()),

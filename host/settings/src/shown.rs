@@ -1,8 +1,8 @@
 //! Shows the configuration of a running server as YAML, without secrets.
 //!
-//! Hidden are the values of keys that hold secrets in Prometheus' configuration (type `Secret` in
-//! `config` of prometheus/common), headers, and parts of URLs (see [`redact`](super::redact)).
-//! Aliases and merge keys are expanded.
+//! Hidden values: keys that hold secrets in Prometheus' configuration (type `Secret` in `config` of
+//! prometheus/common), headers, and parts of URLs (see [`redact`](super::redact)). Aliases and
+//! merge keys are expanded.
 
 use crate::redact::shown;
 use crate::yaml::{Data, Entry, Node};
@@ -28,10 +28,10 @@ const SECRET_KEYS: [&str; 12] = [
     "proxy_connect_header",
 ];
 
-/// Sections and keys that are hidden only there: `key` is no secret in other sections.
+/// Sections, each with a key that is hidden only there: elsewhere `key` is no secret.
 const SECRETS_WITHIN: [(&str, &str); 2] = [("tls_config", "key"), ("plugins", "config")];
 
-/// Keys whose values are regular expressions or replacements, which may look like URLs.
+/// Keys whose values are regular expressions or replacements. Shown even if they look like URLs.
 const EXPRESSIONS: [&str; 2] = ["regex", "replacement"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +43,7 @@ struct TooLong {
 /// Maximum length of the text: the size of the largest file, with room for expanded aliases.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Prints entries of a mapping as YAML with this indent, or a comment with the reason why not.
+/// Prints entries of a mapping as YAML with this indent. If that fails, prints a comment.
 pub fn shown_entries<'a>(entries: impl IntoIterator<Item = &'a Entry>, indent: usize) -> String {
     let written = write_entries(entries, indent, BYTES_MAX);
     written.unwrap_or_else(|error| format!("# Not shown: {error}.\n"))
@@ -62,8 +62,8 @@ fn write_entries<'a>(
     Ok(writer.text)
 }
 
-/// Prints a text in double quotes. YAML has all of JSON's escapes, and requires some further
-/// characters to be escaped (YAML 1.2, section 5.1).
+/// Prints a text in double quotes. YAML has all escapes of JSON, and also requires them for some
+/// further characters (YAML 1.2, section 5.1).
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -92,10 +92,10 @@ struct Writer {
     bytes_max: usize,
 }
 
-/// The context of a value.
+/// The position of a value below its keys.
 #[derive(Clone, Copy, Default)]
 struct KeyContext<'a> {
-    /// The key of the value; items of a list have that of the list.
+    /// The key of the value; items of a list have the key of the list.
     within: &'a str,
     is_hidden: bool,
 }
@@ -113,9 +113,9 @@ impl Writer {
         place: KeyContext<'_>,
     ) -> Result<(), TooLong> {
         let Entry { key, value, .. } = entry;
-        // The lists above have underscores, some keys of the file dashes.
+        // The constants above have underscores; some keys of the file have dashes.
         let within = key.replace('-', "_");
-        // Below a hidden key everything is hidden, such as each of the `headers`.
+        // All values below a hidden key are hidden, such as each of the `headers`.
         let is_hidden = place.is_hidden
             || SECRET_KEYS.contains(&within.as_str())
             || SECRETS_WITHIN.contains(&(place.within, within.as_str()));
@@ -160,7 +160,7 @@ impl Writer {
         }
     }
 
-    /// Writes an item after its dash: the first entry of a mapping is on the same line.
+    /// Writes an item after its dash. The first entry of a mapping is on the line of the dash.
     fn item(&mut self, item: &Node, indent: usize, place: KeyContext<'_>) -> Result<(), TooLong> {
         let Data::Map(entries) = &item.data else { return self.value(item, indent, place) };
         if entries.is_empty() {
@@ -177,7 +177,7 @@ impl Writer {
     }
 }
 
-/// Prints a scalar after a space.
+/// Prints a space and a scalar.
 fn scalar(data: &Data, text: &str, place: KeyContext<'_>) -> String {
     if place.is_hidden && !text.is_empty() {
         return format!(" {HIDDEN}");
@@ -189,8 +189,8 @@ fn scalar(data: &Data, text: &str, place: KeyContext<'_>) -> String {
     }
 }
 
-/// Removes the secret parts of a text that is a URL; other texts stay unchanged. A text that looks
-/// like a URL with a secret, but is none, is hidden.
+/// Hides the secret parts of a text that is a URL; other texts stay unchanged. A text that contains
+/// `://` and may have secret parts, but is not a valid URL, is hidden completely.
 fn url_shown(text: &str) -> String {
     if !text.contains("://") || !text.contains(['@', '?', '#']) {
         return text.to_owned();
@@ -198,7 +198,7 @@ fn url_shown(text: &str) -> String {
     Url::parse(text).map_or_else(|_| HIDDEN.to_owned(), |url| shown(&url))
 }
 
-/// Returns whether a text that had no quotes can be printed without quotes again.
+/// Returns whether a text that was written without quotes can be printed without quotes.
 fn is_plain(text: &str) -> bool {
     let is_harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     text.chars().all(is_harmless) && text.contains(|c: char| c.is_ascii_alphanumeric())
@@ -206,7 +206,7 @@ fn is_plain(text: &str) -> bool {
 
 /// Returns whether a key can be printed without quotes.
 fn is_plain_key(key: &str) -> bool {
-    // YAML 1.1 reads these words as booleans or as null.
+    // YAML 1.1 reads these words as booleans or null.
     const OTHER: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
     let begins = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     begins && is_plain(key) && !OTHER.contains(&key.to_ascii_lowercase().as_str())

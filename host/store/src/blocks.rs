@@ -1,4 +1,4 @@
-//! Lists the blocks of the store from their `meta.json`, and records the damaged ones.
+//! Lists the blocks of the store from their `meta.json`, and records which blocks are damaged.
 
 use super::{Shared, Store, StoreError};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidepool_disk::{BlockDirs, DiskError};
 use tidepool_runtime::{Damage, Instance};
 
-/// Maximum size of a `meta.json` that is read: enough for a block made of some 200,000 others.
+/// Maximum size of a `meta.json` that is read: enough for a block merged from 200,000 blocks.
 const META_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -20,11 +20,11 @@ pub struct ListedBlock {
     pub bytes: u64,
     /// The JSON object in `meta.json`, or the reason why it cannot be read.
     pub meta: Result<Value, String>,
-    /// Damage that keeps the block from being served; `None` if none was found.
+    /// Damage that prevents serving the block; `None` if no damage was found.
     pub damage: Option<String>,
 }
 
-/// Blocks that were found damaged and are not served, with the reason.
+/// Damaged blocks, which are not served, each with the reason.
 #[derive(Default)]
 pub(super) struct DamagedBlocks(Mutex<BTreeMap<String, String>>);
 
@@ -44,7 +44,7 @@ impl DamagedBlocks {
         self.lock().get(block).cloned()
     }
 
-    /// Counts the damaged blocks among `blocks`, and drops all others: they left the directory.
+    /// Counts the damaged blocks among `blocks`, and drops all others: they were removed.
     pub(super) fn count_of(&self, blocks: &[String]) -> u64 {
         let mut damaged = self.lock();
         damaged.retain(|block, _| blocks.contains(block));
@@ -57,12 +57,12 @@ impl DamagedBlocks {
 }
 
 impl Shared {
-    /// Counts, logs and lists a damaged block, the first time that it is found.
+    /// Counts, logs and records a damaged block when it is found for the first time.
     pub(super) fn report_damaged(&self, damage: &Damage) {
         let block = block_of(&damage.where_);
         let place = damage.where_.strip_prefix(block).unwrap_or_default();
         let reason = format!("{}: {}", place.trim_start_matches('/'), damage.reason);
-        // Each read finds the same damage again; one count and one log line per block are enough.
+        // Each read finds the same damage again; one count and one log line for a block are enough.
         if !self.damaged_blocks.add(block, reason.trim_start_matches(": ").to_owned()) {
             return;
         }
@@ -76,7 +76,7 @@ impl Shared {
         );
     }
 
-    /// Reports the damaged blocks that an instance left out; returns a warning for each.
+    /// Reports the damaged blocks that an instance left out; returns one warning for each block.
     pub(super) fn damaged_in_reads(
         &self,
         instance: &mut Instance,
@@ -91,13 +91,13 @@ impl Shared {
     }
 }
 
-/// Returns the block in the place of a damage: a ULID, or the path of a file in a block.
+/// Returns the block of a damage's position: `where_` is a ULID, or the path of a file in a block.
 pub(super) fn block_of(place: &str) -> &str {
     place.split('/').next().unwrap_or(place)
 }
 
 impl Store {
-    /// All blocks, by ascending ULID.
+    /// Lists all blocks, by ascending ULID.
     pub async fn listed_blocks(&self) -> Result<Vec<ListedBlock>, StoreError> {
         // Listing opens a file of every block, which must not block the network runtime.
         let shared = self.shared.clone();
@@ -114,7 +114,7 @@ fn list(shared: &Shared) -> Result<Vec<ListedBlock>, StoreError> {
             // A merge or retention dropped the block after it was listed.
             (Err(error), _) | (_, Err(error)) if error.is_not_found() => {}
             (meta, bytes) => {
-                // A damaged `meta.json` does not hide the block: it is listed with the reason.
+                // A block with a damaged `meta.json` is not hidden: it is listed with the reason.
                 let meta = meta.map_err(|error| error.to_string()).and_then(|meta| meta);
                 let damage = shared.damaged_blocks.damage_of(&id);
                 listed.push(ListedBlock { id, bytes: bytes?, meta, damage });
@@ -124,7 +124,7 @@ fn list(shared: &Shared) -> Result<Vec<ListedBlock>, StoreError> {
     Ok(listed)
 }
 
-/// Reads a block's `meta.json`. The inner error says why its content cannot be used.
+/// Reads a block's `meta.json`. The inner error is the reason why its content cannot be used.
 fn meta(blocks: &BlockDirs, id: &str) -> Result<Result<Value, String>, DiskError> {
     let file = blocks.open_file(id, "meta.json")?;
     let bytes = file.size_bytes();

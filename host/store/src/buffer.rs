@@ -1,5 +1,5 @@
-//! Pool of buffers for request bodies. Memory that was returned to the system comes back page by
-//! page, each zeroed first, which costs as much as decompressing into it.
+//! Pool of buffers for request bodies. Without a pool, freed memory would go back to the system,
+//! which zeroes each page before it returns it. That costs as much as decompressing into the page.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Maximum number of free buffers.
 const FREE_MAX: usize = 4;
 
-/// Larger buffers are freed at once: few senders need them.
+/// Buffers above this size are freed after use, because few senders need them.
 const FREE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Free buffers; clones share the pool.
@@ -19,7 +19,7 @@ pub struct Buffers {
 /// Body of a request. Dropping it returns the buffer to its pool.
 #[derive(Default)]
 pub struct Body {
-    /// Holds the body, followed by bytes of earlier bodies.
+    /// The body, followed by remaining bytes of earlier bodies.
     buffer: Vec<u8>,
     bytes: usize,
     home: Option<Buffers>,
@@ -30,7 +30,7 @@ impl Buffers {
     pub fn take(&self, bytes: usize) -> Body {
         let mut buffer = self.lock().pop().unwrap_or_default();
         if buffer.len() < bytes {
-            // Cleared first, so that growing does not copy the old content.
+            // Cleared first, so that growing does not copy the old bytes.
             buffer.clear();
             buffer.resize(bytes, 0);
         }
@@ -45,7 +45,7 @@ impl Buffers {
 impl Body {
     /// Shortens the body to at most `bytes` bytes.
     pub fn truncate(&mut self, bytes: usize) {
-        // The buffer keeps its length, so that the next `take` need not zero it again.
+        // The buffer keeps its length, so that the next `take` need not zero its bytes again.
         self.bytes = self.bytes.min(bytes);
     }
 }

@@ -1,15 +1,15 @@
-//! Tracks changes of the store: the time of the oldest sample stored since a moment.
+//! Tracks changes of the store: the time of the oldest sample stored after a given [`Moment`].
 //!
-//! Of all writes since a moment only the oldest sample counts, so a write is dropped from the list
-//! once a later one has an older sample. The list ascends by write and by sample time. When it is
-//! full, neighbours are joined, which may report an older sample than the true one, never a newer.
+//! For a moment only the oldest sample of all later writes matters. So a write is dropped from the
+//! list once a later write has an older sample, and the list ascends by write and by sample time. A
+//! full list joins neighbours, which may report an older time than the true one, but never a newer.
 
 use std::collections::VecDeque;
 
-/// Maximum number of writes that are remembered.
+/// Maximum number of writes in the list.
 const REMEMBERED_MAX: usize = 256;
 
-/// State of the store at a moment: the writes and the other changes until then.
+/// A point in the history of the store: the numbers of writes and of other changes until then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     generation: u64,
@@ -21,7 +21,7 @@ pub struct Changes {
     /// Number of changes other than writes, such as deletions.
     generation: u64,
     writes: u64,
-    /// Number of a write, and the time of the oldest sample since the previous entry.
+    /// Number of a write, and the oldest sample time of the writes since the previous entry.
     oldest: VecDeque<(u64, i64)>,
 }
 
@@ -36,10 +36,10 @@ impl Changes {
         }
     }
 
-    /// Records a change that may concern any sample.
+    /// Records a change that may affect any sample.
     pub fn changed(&mut self) {
         self.generation += 1;
-        // No moment of an older generation is answered, so its entries are useless.
+        // For moments of an older generation the answer is `None`, so their entries are not needed.
         self.oldest.clear();
     }
 
@@ -47,23 +47,23 @@ impl Changes {
         Moment { generation: self.generation, writes: self.writes }
     }
 
-    /// Returns the time before which nothing changed since a moment; `None` if anything may have.
+    /// Returns the time before which no sample has changed since a moment; `None` if any may have.
     pub fn unchanged_before_ms(&self, since: Moment) -> Option<i64> {
         if since.generation != self.generation {
             return None;
         }
-        // The list ascends in both, so the first entry after the moment has the oldest sample.
+        // The list ascends by both, so the first entry after the moment has the oldest sample.
         let later = self.oldest.partition_point(|(write, _)| *write <= since.writes);
         Some(self.oldest.get(later).map_or(i64::MAX, |(_, oldest_ms)| *oldest_ms))
     }
 
-    /// Joins pairs of entries in the older half: old moments need no precision.
+    /// Joins pairs of entries in the older half, because old moments need less precision.
     fn coarsen(&mut self) {
         let mut place = 0;
         self.oldest.make_contiguous();
         let (older, _) = self.oldest.as_mut_slices();
         for at in (0..REMEMBERED_MAX / 2).step_by(2) {
-            // The later number with the older time may report too much change, never too little.
+            // The later number and the older time may report too much change, never too little.
             older[place] = (older[at + 1].0, older[at].1);
             place += 1;
         }

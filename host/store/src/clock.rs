@@ -1,9 +1,9 @@
 //! The current time on a node whose clock may be wrong.
 //!
-//! The system's clock counts as long as it is plausible: not before this software existed, and not
-//! behind the newest stored sample. Otherwise (a board without a battery starts in 1970, a clock
-//! was set back) the senders' timestamps count: the median of the samples of a request, and the
-//! median of these over the last requests, so that only a majority of wrong senders matters.
+//! The system's clock is used while it is plausible: not before this software existed, and not
+//! older than the newest stored sample. Otherwise (a board without a battery starts in 1970, a
+//! clock was set back) the senders' timestamps are used: the median of a request's samples, and of
+//! these the median over the last requests. So only a majority of wrong senders matters.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
@@ -13,20 +13,20 @@ use tidepool_lifecycle::clock::system_now_ms;
 /// An earlier time, before 1 January 2025, means that the clock is not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
 
-/// Number of requests over which the median is taken.
+/// Number of requests over which the median is calculated.
 const REQUESTS: usize = 9;
 
 #[derive(Debug)]
 pub struct Clock {
     future_limit_ms: i64,
-    /// Time of the newest stored sample; `i64::MIN` if there is none, or it is not known yet.
+    /// Time of the newest stored sample; `i64::MIN` without a sample, or before it is known.
     newest_ms: AtomicI64,
     is_doubted: AtomicBool,
     heard_ms: Mutex<VecDeque<i64>>,
 }
 
 impl Clock {
-    /// Creates a clock of a node that accepts samples up to `future_limit_ms` ahead of it.
+    /// Creates the clock of a node that accepts samples up to `future_limit_ms` ahead of the clock.
     pub fn new(future_limit_ms: i64) -> Clock {
         Clock {
             future_limit_ms,
@@ -60,14 +60,14 @@ impl Clock {
 
     fn doubts(&self, system_ms: i64) -> bool {
         let newest_ms = self.newest_ms.load(Relaxed);
-        // Samples may be ahead by the limit, so only a sample beyond it proves the clock wrong.
+        // Samples may be ahead by the limit, so only one beyond it proves the clock wrong.
         system_ms < CLOCK_MS_MIN || newest_ms > system_ms.saturating_add(self.future_limit_ms)
     }
 
     fn judge(&self, system_ms: i64) -> i64 {
         let is_doubted = self.doubts(system_ms);
         let mut heard_ms = self.heard_ms.lock().unwrap_or_else(PoisonError::into_inner);
-        // Logged once per change of the verdict: the time is asked for with every write.
+        // Logged only when the verdict changes, because every write requests the time.
         if self.is_doubted.swap(is_doubted, Relaxed) != is_doubted {
             let (clock_ms, newest_ms) = (system_ms, self.newest_ms.load(Relaxed));
             match is_doubted {
@@ -81,7 +81,7 @@ impl Clock {
             }
         }
         if !is_doubted {
-            // Times heard while the clock was wrong say nothing about the next time that it is.
+            // Times of an earlier period of doubt are useless in the next one.
             heard_ms.clear();
             return system_ms;
         }

@@ -1,24 +1,24 @@
-//! Appends by series number, for writers inside the process that store the same series again and
-//! again and need not send the labels each time.
+//! Appends by series number, for writers inside of the process that store the same series
+//! repeatedly and so need not send the labels each time.
 
 use super::head::{Rows, ScrapeRows, Stored};
 use super::{BodyRoom, Store, StoreError};
 use tidepool_runtime::{CallError, Error, Label, RefusedRow, WriteOutcome};
 
-/// Maximum number of label sets in one call of the head, so that writes do not wait for long.
+/// Maximum number of label sets in one call of the head, which limits how long writes wait.
 const NUMBERS_PER_CALL: usize = 256;
 
 #[derive(Debug)]
 pub struct SeriesNumbers {
-    /// Start of the head for which the numbers are valid: [`ScrapeRows::generation`].
+    /// Start of the head by which the numbers are valid: [`ScrapeRows::generation`].
     pub generation: u64,
-    /// Number of each label set, or the reason why it can have none.
+    /// The number for each label set, or the reason why it has none.
     pub numbers: Vec<Result<u64, Error>>,
 }
 
 impl Store {
-    /// Returns the numbers of series, which are created if needed. A number is valid until its
-    /// series is dropped or the head restarts. Not all label sets are in memory at once.
+    /// Returns the numbers of series, creating missing series. A number is valid until its series
+    /// is dropped or the head restarts. At most a few hundred label sets are in memory at once.
     pub async fn series_numbers(
         &self,
         label_sets: impl Iterator<Item = Vec<Label>> + Send,
@@ -52,9 +52,9 @@ impl Store {
         Ok(all.unwrap_or(nothing))
     }
 
-    /// Stores a scrape: nothing is read in between, and other writes run only between its parts.
-    /// After [`StoreError::SeriesGone`] the caller asks for the numbers again and stores all rows
-    /// again. The refused rows are returned apart: they are not among the refusals of the outcome.
+    /// Stores a scrape. Nothing is read between its parts; other writes may run between them. After
+    /// [`StoreError::SeriesGone`] the caller must request the numbers again and store all rows
+    /// again. The refused rows are returned separately, not among the refusals of the outcome.
     pub async fn append_scrape(
         &self,
         rows: ScrapeRows,

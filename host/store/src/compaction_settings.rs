@@ -1,4 +1,4 @@
-//! `compaction.json` in the data directory: a node's settings, for commands that run without it.
+//! `compaction.json` in the data directory: settings of a node for commands that run without it.
 //!
 //! ```json
 //! {"version": 1, "block_duration_ms": 7200000, "max_block_duration_ms": 129600000,
@@ -6,9 +6,9 @@
 //!  "pin": {"list": "thanos.shipper.json", "with_compacted": false}}
 //! ```
 //!
-//! `pin` is present if blocks are pinned until a list of uploaded blocks names them. A list in the
-//! data directory has a relative path, so that the directory can be moved. Pinning belongs to the
-//! directory: a command that ignored it would merge blocks that are then never uploaded.
+//! `pin` is present if blocks are pinned (neither merged nor dropped) until a list of uploaded
+//! blocks names them. A list in the data directory has a relative path, so that the directory can
+//! be moved. A command that ignored `pin` would merge blocks, which are then never uploaded.
 
 use super::pinned::PinConfig;
 use super::{StoreConfig, millis};
@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 /// Maximum size of the file.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// Default maximum span of a merged block, whatever the retention.
+/// Default maximum span of a merged block, even if a tenth of the retention is longer.
 const BLOCK_DURATION_MAX: Duration = Duration::from_secs(31 * 86400);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct CompactionSettings {
     version: u32,
     pub block_duration_ms: i64,
     pub max_block_duration_ms: i64,
-    /// Maximum age of an out-of-order sample, counted from the newest one.
+    /// Maximum age of an out-of-order sample, relative to the newest sample.
     pub out_of_order_window_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pin: Option<Pin>,
@@ -45,7 +45,7 @@ struct Pin {
     with_compacted: bool,
 }
 
-/// Reason why `compaction.json` cannot be used.
+/// Reason for which `compaction.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{}: {reason}. Start the node once, which writes it again; if no block of this directory waits \
@@ -72,7 +72,7 @@ impl CompactionSettings {
         }
     }
 
-    /// Reads the settings of the last node that used a data directory; `None` if there are none.
+    /// Reads the settings of the last node that used a data directory; `None` without a file.
     pub fn read(data: &DataDir) -> Result<Option<CompactionSettings>, CompactionSettingsError> {
         let path = data.path().join(FILE);
         let wrong = |reason| CompactionSettingsError { path: path.clone(), reason };
@@ -88,9 +88,9 @@ impl CompactionSettings {
         }
     }
 
-    /// Writes the file durably, unless its content is the same.
+    /// Writes the file durably, unless it already has the same content.
     pub fn save(&self, data: &DataDir) -> Result<(), DiskError> {
-        // An unreadable file is replaced: the flags decide, and the file is a copy for commands.
+        // An unreadable file is replaced, because it is only a copy of the flags for commands.
         let before = Self::read(data).unwrap_or_else(|error| {
             tracing::warn!(%error, "the settings of compaction cannot be read; writing them again");
             None
@@ -105,31 +105,31 @@ impl CompactionSettings {
                  not uploaded later"
             );
         }
-        // Plain fields always serialize, so the default is never written.
+        // Cannot fail: all fields are plain, so the default is never written.
         let text = serde_json::to_vec(self).unwrap_or_default();
         data.replace_file(FILE, &text)
     }
 
-    /// Returns which blocks are pinned until they are copied, if any.
+    /// Returns which blocks are pinned until they are uploaded; `None` if no blocks are pinned.
     pub fn pin(&self, data: &DataDir) -> Option<PinConfig> {
         let Pin { list, with_compacted } = self.pin.clone()?;
         Some(PinConfig { file: data.path().join(list), with_compacted })
     }
 }
 
-/// Returns the maximum span of a merged block: as configured, or a tenth of the retention.
+/// Returns the maximum span of a merged block: the configured span, or a tenth of the retention.
 pub fn max_block_duration(config: &StoreConfig) -> Duration {
     let by_retention = match config.retention {
         Duration::ZERO => BLOCK_DURATION_MAX,
         retention => (retention / 10).min(BLOCK_DURATION_MAX),
     };
-    // A maximum below the span of one block could not be met.
+    // A maximum below the span of one block could not be kept.
     config.block_duration_max.unwrap_or(by_retention).max(config.block_duration)
 }
 
-/// Returns a path relative to `dir` if the file lies in it, else the absolute path.
+/// Returns a path relative to `dir` if the file is inside of it, else the absolute path.
 fn relative_to(dir: &Path, file: &Path) -> PathBuf {
-    // Unlike `canonicalize`, this works for a list that does not exist yet.
+    // Unlike `canonicalize`, this also works if the file does not exist yet.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let file = absolute(file);
     file.strip_prefix(absolute(dir)).map_or_else(|_| file.clone(), Path::to_owned)

@@ -1,4 +1,4 @@
-//! Errors of the store, and of its stop.
+//! Errors of the store, and errors of stopping it.
 
 use super::shortage::Shortage;
 use tidepool_disk::DiskError;
@@ -7,13 +7,13 @@ use tidepool_runtime::{
     CallError, Error, HeadLost, MemoryBound, MemoryPool, ParseError, QueryError, in_words,
 };
 
-/// Reasons why the store cannot answer.
+/// Reason for which the store cannot answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The log is still being replayed.
     #[error("the store is starting: its log is being replayed")]
     NotReady,
-    /// The log was not replayed for lack of memory; nothing may change before it is.
+    /// The log was not replayed for lack of memory. Nothing may be stored or deleted until it is.
     #[error("{0}. Until then blocks are served alone, and nothing is stored or deleted")]
     NotReplayed(Shortage),
     /// Too many request bodies are in memory.
@@ -35,10 +35,10 @@ pub enum StoreError {
     /// The engine refused the call.
     #[error("{}", in_words(.0))]
     Refused(Error),
-    /// An expression is invalid, or asks for something that has no meaning.
+    /// An expression is invalid, or requests something without a meaning.
     #[error("{0}")]
     Expression(String),
-    /// An expression has no answer on this data, or exceeds a limit.
+    /// An expression has no result on this data, or exceeds a limit.
     #[error("{0}")]
     Evaluation(String),
     /// The selection of a request exceeds a limit.
@@ -47,7 +47,7 @@ pub enum StoreError {
     /// The engine instance of this call crashed.
     #[error("the engine stopped while working on this: {0}")]
     Crashed(String),
-    /// Memory is short at the moment; a retry may succeed.
+    /// Memory is short at present; a retry may succeed.
     #[error("memory is short: {0}; retry later")]
     ShortOfMemory(String),
     /// The head dropped the data that was being read.
@@ -56,16 +56,16 @@ pub enum StoreError {
     /// The head crashed while another instance read it.
     #[error("the head stopped while it was read: {0}; read again")]
     HeadCrashed(String),
-    /// Series were dropped, or the head restarted, since their numbers were given.
+    /// Series were dropped, or the head was restarted, since the caller got the series' numbers.
     #[error("series were dropped since their numbers were given; ask for them again")]
     SeriesGone,
-    /// A read found samples at first that were deleted before it ended.
+    /// A read found samples first that were deleted before the read ended.
     #[error("samples were deleted while they were read; read again")]
     DeletedWhileRead,
     /// A read passed its deadline.
     #[error("the read exceeded its timeout (--read-timeout)")]
     Deadline,
-    /// A query passed its deadline. The text is upstream's.
+    /// A query passed its deadline. The text is Prometheus'.
     #[error("query timed out in {0}")]
     QueryTimeout(&'static str),
     /// Too many queries wait for their turn.
@@ -74,7 +74,7 @@ pub enum StoreError {
         /// Maximum number of queries that may wait.
         waiting_max: usize,
     },
-    /// The client of a query or read disconnected; it does not get this error. Prometheus' text.
+    /// The client of a query or read disconnected, so nobody receives this error. Prometheus' text.
     #[error("query was canceled in query execution")]
     Cancelled,
     /// A call of the head passed its deadline.
@@ -98,19 +98,19 @@ pub enum StoreError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Two limits that contradict each other.
+    /// Two limits contradict each other.
     #[error("{0}")]
     Limits(String),
-    /// A transform failed that every write must pass.
+    /// A transform that every write must pass has failed.
     #[error(
         "the plugin {plugin} failed, and nothing is stored without it (on-fault: reject): {why}"
     )]
     Plugin {
         plugin: String,
-        /// Text of the fault that the plugin had.
+        /// Text of the plugin's fault.
         why: String,
     },
-    /// A transform is being loaded that every write must pass.
+    /// A transform that every write must pass is still being loaded.
     #[error("the plugin {plugin} is being loaded, and nothing is stored before that; retry later")]
     PluginLoading {
         /// Name of the plugin in its configuration.
@@ -122,7 +122,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Names the compactor's memory limit in an error of its instance.
+    /// Names the compactor's memory limit in an error of the compactor's instance.
     pub(super) fn of_compaction(self, limit_bytes: u64) -> StoreError {
         match self {
             StoreError::NeedsTooMuchMemory => StoreError::CompactorMemory { limit_bytes },
@@ -130,7 +130,7 @@ impl StoreError {
         }
     }
 
-    /// Names the head's limits in an error of a call, which may succeed after the head's restart.
+    /// Names the head's limits in an error of its call. A retry may succeed after a restart.
     pub(super) fn of_head(self) -> StoreError {
         match self {
             StoreError::NeedsTooMuchMemory => {
@@ -141,7 +141,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the error of a read that needs memory which other reads hold.
+    /// Returns the error of a read that lacks memory because other reads use all of it.
     pub(super) fn short_of_reads_memory(pool: &MemoryPool) -> StoreError {
         let bytes_max = pool.bytes_max();
         StoreError::ShortOfMemory(format!("all reads together may take {bytes_max} bytes"))
@@ -152,7 +152,7 @@ impl From<CallError> for StoreError {
     fn from(error: CallError) -> StoreError {
         match error {
             CallError::Refused(error) => error.into(),
-            // `{:#}` keeps the causes of the trap, which `{}` leaves out.
+            // `{:#}` includes the causes of the trap, which `{}` omits.
             CallError::Trap(trap) => StoreError::Crashed(format!("{trap:#}")),
             CallError::Head(lost) => lost.into(),
             CallError::Deadline => StoreError::Deadline,
@@ -208,10 +208,10 @@ impl From<QueryError> for StoreError {
 /// Data that a stop could not keep.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
-    /// The last records may not be on the device.
+    /// The last records may not be on the device, so a power cut may lose them.
     #[error("the WAL could not be synced at the stop, and a power cut may lose its end: {0}")]
     Unsynced(DiskError),
-    /// Records gathered by `--wal-sync=batch` could not be written.
+    /// Records that `--wal-sync=batch` has buffered could not be written.
     #[error(
         "{unwritten_bytes} bytes of acknowledged records are lost: the WAL could not be written at \
          the stop: {}",
@@ -219,12 +219,12 @@ pub enum StopError {
     )]
     Unwritten {
         unwritten_bytes: u64,
-        /// Error of the last attempt to write them.
+        /// Error of the last attempt to write the records.
         error: DiskError,
     },
 }
 
-/// Returns the text of the operating system's error if there is one.
+/// Returns the text of the operating system's error, if the error has one.
 fn cause(error: &DiskError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

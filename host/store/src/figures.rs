@@ -8,24 +8,24 @@ use tidepool_disk::wal::{ReplayStats, WalStats};
 use tidepool_disk::{OpenFileFigures, QuarantineStats};
 use tidepool_runtime::Figures;
 
-/// The counters of the store since it was opened.
+/// Counters of the store since it was opened.
 #[derive(Default)]
 pub struct StoreCounters {
     pub head_crashes: AtomicU64,
-    /// Starts of the head that failed while the log was replayed.
+    /// Starts of the head that failed during the replay of the log.
     pub failed_starts: AtomicU64,
-    /// Reads that a crash or limit of their instance ended.
+    /// Reads that ended because their instance crashed or exceeded a limit.
     pub query_crashes: AtomicU64,
     /// Blocks cut from the head.
     pub blocks_cut: AtomicU64,
-    /// Blocks made of other blocks.
+    /// Blocks merged from other blocks.
     pub blocks_merged: AtomicU64,
     /// Blocks dropped by retention, for age or size.
     pub blocks_dropped: AtomicU64,
-    /// Dropped blocks that had not been copied elsewhere yet.
+    /// Blocks dropped by retention that were not yet copied elsewhere.
     pub blocks_dropped_uncopied: AtomicU64,
     pub blocks_damaged: AtomicU64,
-    /// Compactions that failed and will be tried again.
+    /// Failed compactions, which are retried.
     pub compactions_failed: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl Store {
         Ok(brief.newest_time_ms)
     }
 
-    /// Returns whether the system's clock cannot be right, so that senders' timestamps count.
+    /// Returns whether the system's clock is known to be wrong; senders' timestamps are used then.
     pub fn clock_is_doubted(&self) -> bool {
         self.shared.clock.is_doubted()
     }
@@ -66,7 +66,7 @@ impl Store {
         self.shared.head.skipped_records()
     }
 
-    /// Returns the figures of the disk's free space, looked at if that is due.
+    /// Returns the figures of the disk's free space, after checking the disk if that is due.
     pub(super) fn space_figures(&self) -> SpaceFigures {
         self.shared.space.look();
         self.shared.space.figures()
@@ -78,7 +78,7 @@ impl Store {
     }
 
     /// Returns whether the last start loaded a head snapshot, and the time until the head was
-    /// ready. Before that the values mean nothing.
+    /// ready. The values are meaningless before the head is ready.
     pub(super) fn start_figures(&self) -> (bool, Duration) {
         self.shared.head.start_figures()
     }
@@ -86,7 +86,7 @@ impl Store {
     /// Returns the number of served blocks, and the size of all blocks on disk.
     pub fn block_figures(&self) -> (u64, u64) {
         let blocks = self.shared.blocks.list().unwrap_or_default();
-        // Cannot underflow: only damaged blocks of this list are counted.
+        // Cannot underflow, because `count_of` counts only blocks of this list.
         let count = blocks.len() as u64 - self.shared.damaged_blocks.count_of(&blocks);
         (count, self.shared.blocks.size_bytes_total().unwrap_or(0))
     }
@@ -96,7 +96,7 @@ impl Store {
         self.shared.data.open_files().figures()
     }
 
-    /// Returns the bytes taken of the memory of reads.
+    /// Returns the number of bytes that reads use of their memory.
     pub(super) fn reads_bytes(&self) -> usize {
         self.shared.read_memory.pool.used_bytes()
     }

@@ -1,5 +1,5 @@
 //! The store: an async handle to the engine's instances and the data directory, with back-pressure.
-//! Owns the threads of head and compactor, the disk's space, and the flags and metrics of storage.
+//! It owns the threads of head and compactor, the disk's space, and storage's flags and metrics.
 //!
 //! ```text
 //!  append ──▶ bounded queue ──▶ head thread: the head instance, one call at a time
@@ -10,11 +10,11 @@
 //! ```
 //!
 //! Invariants: a read or a cut that crashes or exceeds its limits ends alone. If the head instance
-//! crashes, it is created again and replays the log; senders are asked to retry meanwhile. If it is
-//! stuck, the process ends. No thread of the network waits for an instance.
+//! crashes, a new one replays the log; until then senders are asked to retry. If the head instance
+//! is stuck in a call, the process ends. No network thread waits for an instance.
 //!
-//! Begin with [`Store`] and [`StoreConfig`], which [`flags`] make. Code that reads in its own way
-//! uses [`reading`]. This crate knows nothing of HTTP, queries, plugins or senders.
+//! Begin with [`Store`] and [`StoreConfig`], which [`flags`] build. Code with reads of another kind
+//! uses [`reading`]. This crate does not know HTTP, queries, plugins or senders.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -103,12 +103,12 @@ pub struct Store {
     shared: Arc<Shared>,
 }
 
-/// The state that the store's threads share.
+/// State that the store's threads share.
 struct Shared {
     config: StoreConfig,
     runtime: Runtime,
     data: DataDir,
-    /// Format of floats in the log, fixed until the process ends.
+    /// Format of floats in the log, which does not change while the process runs.
     record_format: RecordFormat,
     blocks: BlockDirs,
     space: Space,
@@ -128,18 +128,18 @@ struct Shared {
     stopping: AtomicBool,
 }
 
-/// The store's threads, to be waited for at the end.
+/// The store's threads. [`Store::close`] waits for them.
 pub struct StoreThreads {
-    /// Returns the reason if the log may lack acknowledged records.
+    /// Returns an error if the log may lack acknowledged records.
     head: std::thread::JoinHandle<Result<(), StopError>>,
     compactor: std::thread::JoinHandle<()>,
-    /// Receives the reason if the head cannot start.
+    /// Receives the error if the head cannot start.
     pub failed: oneshot::Receiver<StoreError>,
 }
 
 impl Store {
     /// Locks the data directory and starts the threads. The log is replayed in the background;
-    /// until then [`Store::is_ready`] returns false and calls are refused.
+    /// until it is, [`Store::is_ready`] returns false and calls are refused.
     pub fn open(config: StoreConfig) -> Result<(Store, StoreThreads), StoreError> {
         config.memory.check()?;
         let runtime = Runtime::shared().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
@@ -195,23 +195,23 @@ impl Store {
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
     }
 
-    /// Applies the retention, the reserve, and the limits of reads that begin from now on.
+    /// Applies retention, reserve, and the limits of reads that begin after the reload.
     pub fn reload(&self, config: &StoreConfig) -> Result<(), StoreError> {
         let mut live = Live::of(config, &self.shared.data)?;
-        // The memory of reads was divided at the start.
+        // Kept, because the memory of reads was divided at the start.
         live.query_limits.memory_bytes_max = self.shared.live().query_limits.memory_bytes_max;
         *self.shared.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
         self.shared.space.set_reserve(config.disk_reserve);
         Ok(())
     }
 
-    /// Returns whether the log is replayed and the head takes calls.
+    /// Returns whether the log is replayed and the head accepts calls.
     pub fn is_ready(&self) -> bool {
         self.shared.head.is_ready()
     }
 
-    /// Stores a decompressed remote-write body, which counts as `room` until the head has taken it.
-    /// Success means that the log has the rows, to the degree that its sync policy promises.
+    /// Stores a decompressed remote-write body. Its memory is counted in `room` until the head has
+    /// it. Success means that the log has the rows, as durably as its sync policy promises.
     pub async fn append(
         &self,
         version: RemoteWriteVersion,
@@ -223,7 +223,7 @@ impl Store {
     }
 
     async fn append_rows(&self, rows: Rows, room: BodyRoom) -> Result<Stored, StoreError> {
-        // Checked before the job is queued, and again in its turn: waiting jobs may fill the disk.
+        // Checked now, and again when the job runs: jobs before it may fill the disk.
         self.shared.head.check_ready()?;
         self.shared.check_replayed()?;
         self.shared.space.check()?;
@@ -232,8 +232,8 @@ impl Store {
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Starts a read; series get external labels besides their own. The answer comes part by part;
-    /// dropping the receiver ends the read.
+    /// Starts a read. Series get external labels in addition to their own. The answer arrives in
+    /// parts; dropping the receiver ends the read.
     pub async fn read(
         &self,
         queries: Vec<ReadQuery>,
@@ -243,7 +243,7 @@ impl Store {
         self.read_beside(&self.shared.read_slots, queries, format, external_labels).await
     }
 
-    /// Like [`Store::read`], for callers with slots of their own, which take none from others.
+    /// Like [`Store::read`], for callers with their own slots, which use no slot of other reads.
     pub async fn read_beside(
         &self,
         slots: &Arc<Semaphore>,
@@ -251,13 +251,13 @@ impl Store {
         format: ReadFormat,
         external_labels: Vec<Label>,
     ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
-        // Checked before the read takes a slot and a thread.
+        // Checked before the read needs a slot and a thread.
         SelectionCount::check(queries.iter().map(|query| &query.matchers))?;
         let read = remote_read::Read { queries, format, external_labels };
         self.reading().answer_in(slots, move |reading, parts| read.run(reading, parts)).await
     }
 
-    /// Looks up label names. The answer comes part by part; dropping the receiver ends it.
+    /// Looks up label names. The answer arrives in parts; dropping the receiver ends the lookup.
     pub async fn label_names(
         &self,
         lookup: Lookup,
@@ -267,7 +267,7 @@ impl Store {
         self.reading().answer(run).await
     }
 
-    /// Looks up the values of a label name. The answer comes part by part.
+    /// Looks up the values of a label name. The answer arrives in parts.
     pub async fn label_values(
         &self,
         name: String,
@@ -279,7 +279,7 @@ impl Store {
         self.reading().answer(run).await
     }
 
-    /// Looks up series, each as its labels by ascending name. The answer comes part by part.
+    /// Looks up series: returns their labels, ascending by name. The answer arrives in parts.
     pub async fn series(
         &self,
         lookup: Lookup,
@@ -289,7 +289,7 @@ impl Store {
         self.reading().answer(run).await
     }
 
-    /// Creates an instance without a store, which makes requests for one destination.
+    /// Creates an instance that opens no store. It makes requests for one forwarding destination.
     pub fn forwarding_instance(&self, memory_bytes_max: usize) -> Result<Instance, StoreError> {
         let storage = InstanceStorage {
             logs: InstanceLogs::None,
@@ -305,17 +305,17 @@ impl Store {
         &self.shared.data
     }
 
-    /// Returns the memory that reads share; each read that holds its answer takes part of it.
+    /// Returns the memory that reads share. A read that keeps its answer uses a part of it.
     pub fn read_memory(&self) -> Arc<MemoryPool> {
         Arc::clone(&self.shared.read_memory.pool)
     }
 
-    /// Returns how the memory of the process is divided.
+    /// Returns how the memory of the process is divided among its parts.
     pub fn memory_split(&self) -> MemorySplit {
         self.shared.config.memory
     }
 
-    /// Ends the head's instance as a fault in it would, to test the restart.
+    /// Ends the head's instance like a fault would, for tests of the restart.
     #[doc(hidden)]
     pub async fn crash_head(&self) -> Result<(), StoreError> {
         self.shared.head.call(|head: &mut HeadInstance| head.instance.run_out_of_memory()).await
@@ -325,18 +325,18 @@ impl Store {
         &self.shared.config
     }
 
-    /// Finishes queued jobs, syncs the log and ends the threads. An error names possible losses.
+    /// Finishes queued jobs, syncs the log and ends the threads. Errors describe possible losses.
     pub fn close(self, threads: StoreThreads) -> Result<(), StopError> {
         self.shared.stopping.store(true, Relaxed);
         self.shared.read_slots.close();
         self.shared.readers.close();
-        // A full queue wakes the compactor anyway.
+        // Can fail only if the queue is full, and then the compactor need not be woken.
         let _ = self.shared.tasks.send(Task::Wake);
-        // The compactor ends before the head, which its slices call.
+        // The compactor ends first, because its slices call the head.
         if threads.compactor.join().is_err() {
             tracing::error!(thread = "compactor", "a thread of the store panicked");
         }
-        // An error means that the thread has ended already.
+        // An error means that the head thread has already ended.
         let _ = self.shared.head.send(Job::Stop);
         threads.head.join().unwrap_or_else(|_| {
             tracing::error!(thread = "head", "a thread of the store panicked");
@@ -346,7 +346,7 @@ impl Store {
 }
 
 impl Shared {
-    /// Drops idle instances of readers that do not know all changes of blocks.
+    /// Drops idle instances of readers that were made before the last change of blocks.
     fn drop_outdated_readers(&self) {
         self.readers.drop_outdated(self.blocks.changes());
     }
@@ -391,7 +391,7 @@ pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Returns a random number: the standard library seeds its hashers from the system.
+/// Returns a random number. The source is the seed of the standard library's hashers.
 pub fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0u64)

@@ -1,28 +1,28 @@
-//! Lookups of labels; like a read, each has an instance and a thread of its own.
+//! Lookups of labels. Like a read, each lookup has its own instance and thread.
 
 use super::StoreError;
 use super::reading::{Part, Reading, ReceiverGone};
 use tidepool_runtime::{CallError, Instance, Label, Lookup};
 use tokio::sync::mpsc::Sender;
 
-/// Minimum size of an answer of one call into the instance, if there is so much.
+/// Minimum size of a page that one call of the instance returns, except for the last page.
 pub(super) const PART_BYTES: u32 = 64 * 1024;
 
 /// A part of a lookup's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupPart<T> {
-    /// At least one item. Label names and values ascend by bytes, series by labels; none repeats.
+    /// At least one item: names and values ascend by bytes, series by labels, without repetition.
     Page(Vec<T>),
-    /// The answer is complete; one without this part was cut short.
+    /// The end of a complete answer. Without this part the answer was interrupted.
     End {
-        /// Whether the lookup's limit left items out.
+        /// Whether items are missing because of the lookup's limit.
         is_truncated: bool,
-        /// A warning for each damaged block that was not read.
+        /// Warnings, one for each damaged block that was not read.
         damaged_blocks: Vec<String>,
     },
 }
 
-/// A page may have long texts, so only the end is small.
+/// A page may contain long texts, so only the end is small.
 impl<T> Part for LookupPart<T> {
     fn is_small(&self) -> bool {
         self.is_last()
@@ -40,7 +40,7 @@ pub(super) enum Strings {
 }
 
 impl Strings {
-    /// Answers a lookup of names or values; an error is the last part.
+    /// Answers a lookup of names or values. An error is sent as the last part.
     pub fn run(
         self,
         reading: &Reading,
@@ -61,7 +61,7 @@ impl Strings {
     }
 }
 
-/// Answers a lookup of series; an error is the last part.
+/// Answers a lookup of series. An error is sent as the last part.
 pub(super) fn run_series(
     reading: &Reading,
     lookup: &Lookup,
@@ -75,7 +75,7 @@ pub(super) fn run_series(
     });
 }
 
-/// Sends page after page, then the end.
+/// Sends pages until there are no more items, then the end.
 pub(super) fn give<T>(
     reading: &Reading,
     instance: &mut Instance,
@@ -93,7 +93,7 @@ pub(super) fn give<T>(
             },
             false => LookupPart::Page(page),
         };
-        // A receiver that is gone ends the lookup; that is no error.
+        // If the receiver is gone, the lookup ends without an error.
         if send(part).is_err() || is_end {
             return Ok(());
         }

@@ -12,9 +12,9 @@
 //!                                      decides)
 //! ```
 //!
-//! Each part has a bound of its own, so that none can take memory that another needs. Reads are
-//! also refused when the head is short, since they keep it from truncating, and when the process
-//! nevertheless comes near its limit.
+//! Each part has its own limit, so that no part can use memory that another part needs. Reads are
+//! also refused if the head is short of memory, since reads prevent it from truncating, and if the
+//! memory of the process nevertheless comes near its limit.
 
 use super::StoreError;
 use std::path::Path;
@@ -25,32 +25,32 @@ use tidepool_telemetry::process::resident_bytes;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Minimum memory with which the store works at all.
+/// Minimum memory for a working store.
 pub const MEMORY_LIMIT_BYTES_MIN: u64 = 96 * MIB;
 
 /// Memory of the program without data.
 const PROGRAM_BYTES: u64 = 40 * MIB;
 
-/// Maximum useful memory of each part.
+/// Maximum useful memory of the parts, here and in the next three constants.
 const NETWORK_BYTES_MAX: u64 = 128 * MIB;
 const SCRAPES_BYTES_MAX: u64 = 512 * MIB;
 const READS_BYTES_MAX: u64 = 2560 * MIB;
 const HEAD_BYTES_MAX: u64 = 3072 * MIB;
 
-/// Minimum memory with which a compactor cuts a head of any size.
+/// Minimum memory with which the compactor can cut a head of any size.
 pub const COMPACTOR_BYTES_MIN: u64 = 8 * MIB;
 
-/// Time for which a reading of the process' memory is valid: filling a read's memory takes longer.
+/// Time for which a reading of the process' memory is used. A read needs longer to fill its memory.
 const RESIDENT_EVERY: Duration = Duration::from_millis(10);
 
-/// Minimum memory with which a query can answer anything.
+/// Minimum memory with which a query can return any result.
 pub const QUERY_BYTES_MIN: u64 = 8 * MIB;
 
 /// Share of the machine's memory that is used if no limit is set.
 const SYSTEM_PERCENT: u64 = 75;
 /// Share of the limit beyond which reads are refused.
 const READS_REFUSED_PERCENT: u64 = 90;
-/// Share of the head's memory beyond which reads are refused, or ended to let it truncate.
+/// Share of the head's memory above which reads are refused, or ended so that it can truncate.
 const HEAD_SHORT_PERCENT: u64 = 65;
 
 /// Maximum memory of each part, in bytes.
@@ -66,13 +66,13 @@ pub struct MemorySplit {
 }
 
 impl MemorySplit {
-    /// Divides a limit into the shares of the parts.
+    /// Divides a limit among the parts.
     pub fn of(limit_bytes: u64) -> MemorySplit {
-        // Too small a limit is divided like the minimum, and refused by `check`.
+        // A smaller limit is divided like the minimum, and then refused by `check`.
         let rest_bytes = limit_bytes.max(MEMORY_LIMIT_BYTES_MIN) - PROGRAM_BYTES;
         let network_bytes = (rest_bytes / 8).min(NETWORK_BYTES_MAX);
         let asked_bytes = (rest_bytes / 4).min(READS_BYTES_MAX);
-        // Taken from the reads' share: what the head has stored must fit under the same limit.
+        // Taken from the reads' share: the head's data must still fit under the same limit.
         let scrapes_bytes = (rest_bytes / 16).min(SCRAPES_BYTES_MAX);
         let reads_bytes = asked_bytes - scrapes_bytes;
         let stored_bytes = rest_bytes - network_bytes - asked_bytes;
@@ -88,13 +88,13 @@ impl MemorySplit {
         }
     }
 
-    /// Returns the sum of the limits of all parts.
+    /// Returns the sum of all parts.
     pub fn needed_bytes(&self) -> u64 {
         let instances = self.head_bytes + self.compactor_bytes;
         PROGRAM_BYTES + self.network_bytes + self.scrapes_bytes + self.reads_bytes + instances
     }
 
-    /// Checks that the parts, some of which flags set, fit together.
+    /// Checks that the parts fit into the limit. Flags may have set single parts.
     pub fn check(&self) -> Result<(), StoreError> {
         let limit_bytes = self.limit_bytes;
         if limit_bytes < MEMORY_LIMIT_BYTES_MIN {
@@ -123,7 +123,7 @@ impl MemorySplit {
     }
 }
 
-/// The memory for reads, and the bounds beyond which reads are refused.
+/// The memory for reads, and the limits above which reads are refused.
 #[derive(Debug)]
 pub struct ReadMemory {
     limit_bytes: u64,
@@ -132,7 +132,7 @@ pub struct ReadMemory {
     resident: Resident,
 }
 
-/// Resident bytes of this process, read now and then: asking the system takes long.
+/// Resident bytes of this process. Kept for a short time, because reading them is slow.
 #[derive(Debug, Default)]
 struct Resident(Mutex<Option<(Instant, u64)>>);
 
@@ -158,12 +158,12 @@ impl ReadMemory {
         ReadMemory { limit_bytes, head_bytes_max: head_bytes, pool, resident }
     }
 
-    /// Returns whether the head is so short of memory that reads must end to let it truncate.
+    /// Returns whether the head is so short of memory that reads must end so that it can truncate.
     pub fn is_head_short(&self, head_used_bytes: u64) -> bool {
         head_used_bytes > self.head_bytes_max / 100 * HEAD_SHORT_PERCENT
     }
 
-    /// Checks that another read may begin.
+    /// Checks whether another read may begin.
     pub fn check(&self, head_used_bytes: u64) -> Result<(), StoreError> {
         let refused = |why: String| Err(StoreError::ShortOfMemory(why));
         if self.is_head_short(head_used_bytes) {
@@ -184,7 +184,7 @@ impl ReadMemory {
                 "the process takes {resident} of {} bytes (--memory-limit)",
                 self.limit_bytes
             )),
-            // Where the system does not tell, the bounds of the parts must do.
+            // If the system does not report the resident bytes, only the limits of the parts apply.
             _ => Ok(()),
         }
     }
@@ -195,7 +195,7 @@ pub fn default_limit_bytes() -> u64 {
     (available_bytes() / 100 * SYSTEM_PERCENT).max(MEMORY_LIMIT_BYTES_MIN)
 }
 
-/// Returns the memory of the machine or of the control group, whichever is less.
+/// Returns the memory of the machine or the limit of the control group, whichever is smaller.
 pub fn available_bytes() -> u64 {
     let bounds = [machine_bytes(), cgroup_limit_bytes()];
     bounds.into_iter().flatten().min().unwrap_or(MEMORY_LIMIT_BYTES_MIN)
@@ -209,15 +209,15 @@ fn machine_bytes() -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Returns the memory limit of this process' control group, of either version (cgroups(7)): the
-/// least of the group and the groups around it.
+/// Returns the memory limit of this process' control group in either version (cgroups(7)): the
+/// smallest limit of the group and its ancestors.
 fn cgroup_limit_bytes() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let limit_in = |dir: &str, path: &str, file: &str| -> Option<u64> {
-        // In a container the group's own directory is the root, and this path does not exist.
+        // In a container the group's own directory is the root, so this path does not exist there.
         let limits = Path::new(path.trim_start_matches('/')).ancestors().filter_map(|group| {
             let file = Path::new(dir).join(group).join(file);
-            // The text `max`, no limit, does not parse and is left out.
+            // The text `max` means no limit; it does not parse, so it is skipped.
             std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()
         });
         limits.min()

@@ -1,4 +1,4 @@
-//! Metrics of the store for `/metrics`. Names are Prometheus' where it has the same figure.
+//! Metrics of the store for `/metrics`. Figures that Prometheus has, too, have Prometheus' names.
 
 use super::{Store, StoreCounters};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -235,7 +235,7 @@ fn head(text: &mut MetricsText, figures: &Figures) {
         "Series removed from the head.",
         f.head_series_removed,
     );
-    // An empty head has no times: its minimum lies above its maximum.
+    // An empty head has no times: its minimum is greater than its maximum.
     if f.head_min_time_ms <= f.head_max_time_ms {
         text.gauge(
             "prometheus_tsdb_head_min_time_seconds",

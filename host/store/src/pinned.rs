@@ -1,4 +1,4 @@
-//! Pinned blocks: they stay unchanged until they are copied elsewhere.
+//! Pinned blocks: blocks that are neither merged nor dropped until they are copied elsewhere.
 
 use std::path::PathBuf;
 use tidepool_disk::BlockDirs;
@@ -6,7 +6,7 @@ use tidepool_ship::ShipError;
 use tidepool_ship::plan::{Survey, survey};
 use tidepool_ship::state::Shipped;
 
-/// The list of copied blocks, and which blocks are to be copied.
+/// The list of copied blocks, and the kinds of blocks that are to be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinConfig {
     /// Path of the list, in the format of Thanos' sidecar.
@@ -19,14 +19,14 @@ pub struct PinConfig {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
     pub all: Vec<String>,
-    /// Waiting blocks that are neither merged nor dropped.
+    /// Waiting blocks that must be neither merged nor dropped.
     pub pinned: Vec<String>,
 }
 
 impl PinConfig {
-    /// Returns the blocks that wait. If the list is unreadable, all blocks that might be on it
-    /// wait; so does a block whose `meta.json` is damaged. On a full disk, blocks that end
-    /// `retention_ms` before the newest are not pinned. After an error any block may wait.
+    /// Returns the blocks that wait to be copied. If the list is unreadable, all blocks that may be
+    /// in it wait; so does a block with a damaged `meta.json`. On a full disk, blocks that end
+    /// `retention_ms` before the newest are not pinned. After an error any block may be waiting.
     pub fn waiting(
         &self,
         blocks: &BlockDirs,
@@ -48,7 +48,7 @@ impl PinConfig {
             match error {
                 // A merge or retention dropped the block meanwhile.
                 error if error.is_gone() => {}
-                // Damage does not pass: this block stays, and the others can be judged.
+                // Damage is permanent, so this block waits; all other blocks can be judged.
                 ShipError::Meta { .. } => waiting.add(&ulid),
                 error => return Err(error),
             }
@@ -62,14 +62,14 @@ impl PinConfig {
         Ok(waiting)
     }
 
-    /// Returns whether a new block of this level waits.
+    /// Returns whether a new block of this level waits to be copied.
     pub fn pins_new(&self, level: u32) -> bool {
         level == 1 || self.with_compacted
     }
 }
 
 impl Waiting {
-    /// Adds a block that waits and is pinned.
+    /// Adds a waiting block that is pinned.
     pub fn add(&mut self, ulid: &str) {
         self.pinned.push(ulid.to_owned());
         self.all.push(ulid.to_owned());

@@ -1,10 +1,10 @@
-//! Threads that answer reads, and instances that wait for the next read: starting a thread and
-//! making an instance takes longer than a small read does.
+//! Keeps threads and instances for the next reads, because starting a thread and making an instance
+//! takes longer than a small read.
 //!
-//! A thread without work waits a while for more, and ends then. An instance is kept if its read
-//! ended well, closed everything but blocks, and needed little memory; any other is dropped.
-//! Waiting instances are dropped when a block comes or goes or its tombstones are replaced: they
-//! have blocks open, whose files would take space, and whose tombstones they do not read again.
+//! A thread without work waits for a while, and then ends. An instance is kept if its read
+//! succeeded, closed everything except block files, and needed little memory; otherwise it is
+//! dropped. Waiting instances are dropped when a block is added or deleted or its tombstones are
+//! replaced: their open files would use disk space, and they would not read the tombstones again.
 
 use super::{StoreError, spawn};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tidepool_lifecycle::priority::lower_priority;
 use tidepool_runtime::Instance;
 
-/// Maximum number of waiting threads, and of waiting instances.
+/// Maximum number of waiting threads, and also of waiting instances.
 const WAITING_MAX: usize = 2;
 
 /// Time after which a waiting thread ends.
@@ -29,10 +29,10 @@ pub(super) struct Readers(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    /// Channels to waiting threads, and numbers that tell them apart.
+    /// Channels to the waiting threads, each with a number that identifies the thread.
     threads: Vec<(u64, SyncSender<Work>)>,
     next_number: u64,
-    /// Waiting instances, and the number of changes of blocks before their last read.
+    /// Waiting instances, each with the number of block changes before its last read.
     instances: Vec<(u64, Instance)>,
     is_closed: bool,
 }
@@ -42,19 +42,19 @@ impl Readers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs work on a thread that does nothing else meanwhile.
+    /// Runs work on a thread that does nothing else at the same time.
     pub fn run(self: &Arc<Readers>, work: Work) -> Result<(), StoreError> {
         let thread = self.lock().threads.pop();
         let work = match thread {
             None => work,
-            // Never full: a thread that waits has no work.
+            // The channel is never full, because a waiting thread has no work.
             Some((_, thread)) => match thread.try_send(work) {
                 Ok(()) => return Ok(()),
                 Err(TrySendError::Full(work) | TrySendError::Disconnected(work)) => work,
             },
         };
         let readers = Arc::clone(self);
-        // Not one of the runtime's threads: the priority of a thread cannot be raised again.
+        // Not a thread of the async runtime: a lowered priority of a thread cannot be raised again.
         spawn("read", move || {
             lower_priority();
             let mut next = Some(work);
@@ -66,7 +66,7 @@ impl Readers {
         Ok(())
     }
 
-    /// Waits for the next work of a thread; returns `None` if the thread is to end.
+    /// Waits for the next work of a thread; returns `None` if the thread must end.
     fn wait(&self) -> Option<Work> {
         let (sender, receiver) = sync_channel(1);
         let number = {
@@ -85,15 +85,15 @@ impl Readers {
             Err(RecvTimeoutError::Timeout) => {
                 let mut waiting = self.lock();
                 let listed = waiting.threads.extract_if(.., |(other, _)| *other == number);
-                // If it was taken from the list, its work is on the way.
+                // If the thread is no longer in the list, work is being sent to it.
                 let is_needed = listed.count() == 0;
-                // No more instances wait than threads.
+                // At most as many instances as threads wait.
                 let threads = waiting.threads.len();
                 let unused = match waiting.instances.len() > threads && !is_needed {
                     true => waiting.instances.split_off(threads),
                     false => Vec::new(),
                 };
-                // Dropping instances takes a while, so the lock is released first.
+                // Dropping instances takes time, so the lock is released first.
                 drop(waiting);
                 drop(unused);
                 if is_needed { receiver.recv().ok() } else { None }
@@ -101,14 +101,14 @@ impl Readers {
         }
     }
 
-    /// Returns a waiting instance that knows all of `changes`, the changes of blocks until now.
+    /// Returns a waiting instance that has seen all block changes; `changes` is their number.
     pub fn instance(&self, changes: u64) -> Option<Instance> {
         self.drop_outdated(changes);
         self.lock().instances.pop().map(|(_, instance)| instance)
     }
 
-    /// Keeps an instance whose read ended well, if it is fit for another. `changes` counts the
-    /// changes of blocks when the read began.
+    /// Keeps an instance whose read succeeded, if another read can use it. `changes` is the number
+    /// of block changes when its read began.
     pub fn keep(&self, changes: u64, mut instance: Instance) {
         if instance.memory_bytes() > MEMORY_BYTES_MAX || !instance.rest() {
             return;
@@ -119,15 +119,15 @@ impl Readers {
         }
     }
 
-    /// Drops waiting instances that do not know the last of `changes` changes of blocks.
+    /// Drops waiting instances whose last read began before the last of `changes` block changes.
     pub fn drop_outdated(&self, changes: u64) {
-        // Collected first, so that the lock is not held while they are dropped.
+        // Collected first, so that the lock is released before instances are dropped.
         let outdated: Vec<_> =
             self.lock().instances.extract_if(.., |(known, _)| *known != changes).collect();
         drop(outdated);
     }
 
-    /// Drops all instances that wait.
+    /// Drops all waiting instances.
     pub fn drop_instances(&self) {
         let dropped = std::mem::take(&mut self.lock().instances);
         drop(dropped);

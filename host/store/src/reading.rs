@@ -1,13 +1,13 @@
-//! The steps that all reads of the store share: an instance for each read, with its limits, a
-//! thread to run on, and the parts of an answer on their way to the receiver. Crates above the
-//! store that read in their own way, as queries do, use this as well.
+//! Steps that all reads of the store share: an instance for each read, with its limits; a thread
+//! for each read; and sending the parts of an answer to its receiver. Crates above the store with
+//! reads of another kind, such as queries, use these steps as well.
 //!
 //! ```text
 //! check ─▶ a turn ─▶ answer_now: a thread ─▶ answer_until: an instance ─▶ parts ─▶ the receiver
 //! ```
 //!
-//! Invariants: an instance that crashes or exceeds its limits ends alone, and ends once the
-//! receiver is gone. An answer holds a few small parts in memory, or one large part.
+//! Invariants: an instance that crashes or exceeds its limits ends alone, and also ends when the
+//! receiver is gone. An answer has a few small parts in memory at most, or one large part.
 
 pub use crate::changes::Moment;
 pub use crate::ledger::Ledger;
@@ -24,39 +24,39 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout_at;
 
-/// A store as its readers see it; clones share it.
+/// The store's interface for readers; clones share the store.
 #[derive(Clone)]
 pub struct Reading {
     pub(super) shared: Arc<Shared>,
 }
 
-/// The receiver of the parts went away, or is too slow.
+/// Error: the receiver of the parts is gone, or too slow.
 pub struct ReceiverGone;
 
-/// A part of an answer, as far as sending depends on it.
+/// A part of an answer, with the properties that sending needs.
 pub trait Part {
     /// Returns whether the part takes little memory.
     fn is_small(&self) -> bool;
 
-    /// Returns whether no other part follows.
+    /// Returns whether this is the last part of its answer.
     fn is_last(&self) -> bool;
 }
 
-/// Maximum size of a small part, which may be a whole answer.
+/// Maximum size of a small part. A small answer may be a single small part.
 pub const SMALL_BYTES_MAX: usize = 16 * 1024;
 
-/// Maximum number of parts that wait for their receiver: a few small ones, or one large.
+/// Maximum number of parts that wait for their receiver: a few small parts, or one large part.
 const PARTS_MAX: usize = 3;
 
-/// Sends the parts of an answer. Called where blocking is allowed.
+/// Sends the parts of an answer. Used on threads that may block.
 ///
-/// Sending a part may wake the receiver's thread, which costs more than a small answer does. So
-/// small parts are held until the last part or a large one, and sent with it.
+/// Sending a part may wake the receiver's thread, which costs more than reading a small answer. So
+/// small parts are held back until the last part or a large part, and sent together with it.
 struct Outlet<'a, P> {
     parts: &'a Sender<Result<P, StoreError>>,
     held: RefCell<Vec<P>>,
     runtime: Handle,
-    /// A client that reads nothing must not keep the head from truncating for ever.
+    /// A client that reads nothing must not prevent the head from truncating forever.
     deadline: Option<Instant>,
 }
 
@@ -66,13 +66,13 @@ impl<P: Part> Outlet<'_, P> {
         let mut held = self.held.borrow_mut();
         held.push(part);
         if is_held && held.len() < PARTS_MAX {
-            // Holding a part back would not notice that the receiver is gone.
+            // Checked here, because only sending would notice that the receiver is gone.
             return if self.parts.is_closed() { Err(ReceiverGone) } else { Ok(()) };
         }
         held.drain(..).try_for_each(|part| self.send_now(part.is_small(), Ok(part)))
     }
 
-    /// Sends an error instead of the parts held back: the client need not see half an answer.
+    /// Sends an error instead of the parts held back: half an answer is of no use.
     fn fail(&self, error: StoreError) {
         self.held.borrow_mut().clear();
         // The receiver may be dropped: the client disconnected.
@@ -80,7 +80,7 @@ impl<P: Part> Outlet<'_, P> {
     }
 
     fn send_now(&self, is_small: bool, part: Result<P, StoreError>) -> Result<(), ReceiverGone> {
-        // A large part takes all places, so that it waits alone.
+        // A large part reserves all places, so that no other part waits with it.
         let places = if is_small { 1 } else { PARTS_MAX };
         let mut reserved = match self.parts.try_reserve_many(places) {
             Ok(reserved) => reserved,
@@ -106,19 +106,19 @@ impl<P: Part> Outlet<'_, P> {
 }
 
 impl Store {
-    /// Returns the store as its readers see it.
+    /// Returns the store's interface for readers.
     pub fn reading(&self) -> Reading {
         Reading { shared: Arc::clone(&self.shared) }
     }
 }
 
 impl Reading {
-    /// Checks that there is a head to read, and memory to read with.
+    /// Checks that the head can be read, and that there is memory for a read.
     pub fn check(&self) -> Result<(), StoreError> {
         self.shared.head.check_ready()?;
         let check = || self.shared.read_memory.check(self.shared.head.memory_used_bytes());
         check().or_else(|_| {
-            // Waiting instances take memory that this read may have.
+            // Drops waiting instances, whose memory this read may use.
             self.shared.readers.drop_instances();
             check()
         })
@@ -129,22 +129,22 @@ impl Reading {
         self.shared.live().query_limits
     }
 
-    /// Returns the changes of the store, for code that keeps what it has read.
+    /// Returns the ledger of changes, for code that keeps what it has read.
     pub fn ledger(&self) -> &Arc<Ledger> {
         &self.shared.ledger
     }
 
-    /// Records blocks that other programs added or removed in the ledger, if a look is due.
+    /// Checks for blocks of other programs, if due, and records changes in the ledger.
     pub fn look_at_blocks(&self) {
         self.shared.ledger.look_at(&self.shared.blocks);
     }
 
-    /// Returns how often blocks were added or removed, or their tombstones replaced.
+    /// Returns how often blocks were added or deleted, or their tombstones replaced.
     pub fn block_changes(&self) -> u64 {
         self.shared.blocks.changes()
     }
 
-    /// Waits for a turn among the reads, then runs `run` on a thread of its own.
+    /// Waits for a slot of the reads, then runs `run` on a thread of its own.
     pub async fn answer<P: Send + 'static>(
         &self,
         run: impl FnOnce(&Reading, &Sender<P>) + Send + 'static,
@@ -152,7 +152,7 @@ impl Reading {
         self.answer_in(&self.shared.read_slots, run).await
     }
 
-    /// The same for callers with slots of their own.
+    /// [`Reading::answer`] for callers with slots of their own.
     pub(super) async fn answer_in<P: Send + 'static>(
         &self,
         slots: &Arc<Semaphore>,
@@ -164,35 +164,35 @@ impl Reading {
         Ok(self.answer_now(slot, run))
     }
 
-    /// Runs `run` on a thread of its own, which gives `turn` back at the end.
+    /// Runs `run` on a thread of its own, which drops `turn` (a slot, for example) at the end.
     pub fn answer_now<P: Send + 'static>(
         &self,
         turn: impl Send + 'static,
         run: impl FnOnce(&Reading, &Sender<P>) + Send + 'static,
     ) -> Receiver<P> {
-        // One part, or a few small ones, wait while another is sent: an answer holds no more.
+        // The capacity limits an answer's memory: a few small parts, or one large part, wait.
         let (parts, receiver) = channel(PARTS_MAX);
         let reading = self.clone();
         let runtime = Handle::current();
         let work = move || {
-            // The thread is not the runtime's, and `Handle::current` must work on it.
+            // The thread does not belong to the runtime, but `Handle::current` must work on it.
             let _entered = runtime.enter();
             run(&reading, &parts);
             drop(turn);
         };
-        // Without a thread the parts end too early, which is an error for the receiver.
+        // Without a thread the parts end early, which the receiver treats as an error.
         if let Err(error) = self.run(work) {
             tracing::error!(%error, "could not start a thread for a read");
         }
         receiver
     }
 
-    /// Runs work on a thread that does nothing else meanwhile.
+    /// Runs work on a thread that does nothing else at the same time.
     pub fn run(&self, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
         self.shared.readers.run(Box::new(work))
     }
 
-    /// Lets an instance answer within the time of a read; an error is the last part.
+    /// Lets an instance answer within the time limit of a read. An error is sent as the last part.
     pub fn answer_parts<P: Part + Send + 'static>(
         &self,
         parts: &Sender<Result<P, StoreError>>,
@@ -206,8 +206,8 @@ impl Reading {
         self.answer_until(deadline, parts, |error| error, answer);
     }
 
-    /// The same until a deadline; `of_error` names an error as one of this kind of read. If the
-    /// receiver is dropped, the instance ends.
+    /// [`Reading::answer_parts`] with a deadline. `of_error` converts errors to those of this kind
+    /// of read. If the receiver is dropped, the instance ends.
     pub fn answer_until<P: Part + Send + 'static>(
         &self,
         deadline: Option<Instant>,
@@ -228,7 +228,7 @@ impl Reading {
             answer(instance, &|part| outlet.send(part))
         });
         if let Err(error) = answered.map_err(of_error) {
-            // A refused read is no crash, and is not counted as one.
+            // A read that was refused is not counted as a crash.
             if let StoreError::Crashed(_)
             | StoreError::Deadline
             | StoreError::QueryTimeout(_)
@@ -241,7 +241,7 @@ impl Reading {
         }
     }
 
-    /// Runs `work` with an instance that ends at the deadline, or once `is_gone` returns true.
+    /// Runs `work` with an instance that ends at the deadline, or after `is_gone` returns true.
     pub fn with_instance<T>(
         &self,
         deadline: Option<Instant>,
@@ -249,18 +249,18 @@ impl Reading {
         work: impl FnOnce(&mut Instance) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let shared = &self.shared;
-        // Read before the instance looks at the blocks.
+        // Read before the instance lists the blocks, so that `changes` is not too new.
         let changes = shared.blocks.changes();
         let mut instance = match shared.readers.instance(changes) {
             Some(waiting) => waiting,
             None => self.instantiate(deadline)?,
         };
         instance.end_when(deadline, is_gone);
-        // After an error the instance is dropped: what it has open is not known.
+        // After an error the instance is dropped, because it may have resources open.
         let done = work(&mut instance)?;
         shared.damaged_in_reads(&mut instance)?;
         shared.readers.keep(changes, instance);
-        // Blocks may have changed meanwhile.
+        // Blocks may have changed during the read, which outdates the instance.
         shared.drop_outdated_readers();
         Ok(done)
     }
@@ -280,7 +280,7 @@ impl Reading {
     }
 }
 
-/// Sends an answer that needs no instance.
+/// Sends an answer that is made without an instance.
 pub fn answer_ready<P: Part + Send + 'static>(
     parts: &Sender<Result<P, StoreError>>,
     deadline: Option<Instant>,

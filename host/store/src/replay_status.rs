@@ -9,7 +9,7 @@ pub enum ReplayState {
     Waiting,
     InProgress,
     Done,
-    /// The store is ready without the logs, for which memory is too short.
+    /// The store is ready without the data of the logs, because memory is too short for them.
     Skipped,
 }
 
@@ -17,7 +17,7 @@ pub enum ReplayState {
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayStatus {
     pub state: ReplayState,
-    /// Figures of the logs read so far.
+    /// Figures of the logs so far.
     pub figures: ReplayStats,
 }
 

@@ -1,8 +1,8 @@
-//! Bounds the memory of all request bodies together.
+//! Limits the memory of all request bodies together.
 //!
-//! One half is for bodies as they arrive, the other for decompressed bodies that the head has not
-//! taken yet. A body that waits for the second half holds memory of the first only, so the head
-//! always gets enough to release the second: slow or broken senders cannot block the others.
+//! One half of the memory is for arriving bodies, the other half for decompressed bodies that the
+//! head has not stored yet. A body that waits for the second half uses only the first half, so the
+//! head can always release the second half: slow senders cannot block other senders.
 
 use super::StoreError;
 use super::buffer::{Body, Buffers};
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Maximum time that a request waits for room before the sender is asked to retry.
+/// Maximum time for which a request waits for room. Then the sender is asked to retry.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
 
-/// Unit of the bound, in bytes.
+/// Unit in which room is counted, in bytes.
 const UNIT_BYTES: usize = 1024;
 
-/// The bound; clones share it.
+/// The limit on request bodies; clones share it.
 #[derive(Clone)]
 pub struct BodyBudget {
     arriving: Arc<Semaphore>,
@@ -26,7 +26,7 @@ pub struct BodyBudget {
     buffers: Buffers,
 }
 
-/// Memory taken by one body, released when dropped.
+/// Memory of one body, released when this value is dropped.
 pub struct BodyRoom {
     of: Arc<Semaphore>,
     held: Option<OwnedSemaphorePermit>,
@@ -34,13 +34,13 @@ pub struct BodyRoom {
 }
 
 impl BodyBudget {
-    /// Creates a bound of `bytes_max`, of which no body can take more than half.
+    /// Creates a limit of `bytes_max`. A single body can use at most half of it.
     pub fn new(bytes_max: usize) -> BodyBudget {
         BodyBudget::with_wait(bytes_max, ROOM_WAIT)
     }
 
     fn with_wait(bytes_max: usize, wait: Duration) -> BodyBudget {
-        // A semaphore takes 32-bit numbers of permits.
+        // A semaphore is acquired in 32-bit numbers of permits.
         let half_units = (bytes_max / 2).div_ceil(UNIT_BYTES).clamp(1, u32::MAX as usize);
         let half = || Arc::new(Semaphore::new(half_units));
         BodyBudget {
@@ -52,12 +52,12 @@ impl BodyBudget {
         }
     }
 
-    /// Returns the room of a body that arrives, with nothing taken yet.
+    /// Returns room for an arriving body, which has no memory yet.
     pub fn arriving(&self) -> BodyRoom {
         BodyRoom { of: Arc::clone(&self.arriving), held: None, wait: self.wait }
     }
 
-    /// Takes the room of a whole body.
+    /// Waits for room for a decompressed body.
     pub async fn whole(&self, bytes: usize) -> Result<BodyRoom, StoreError> {
         let of = Arc::clone(&self.whole);
         let mut room = BodyRoom { of, held: None, wait: self.wait };
@@ -65,12 +65,12 @@ impl BodyBudget {
         Ok(room)
     }
 
-    /// Returns a buffer with arbitrary content, for which room was taken.
+    /// Returns a buffer with arbitrary content. The caller must have room for it.
     pub fn buffer(&self, bytes: usize) -> Body {
         self.buffers.take(bytes)
     }
 
-    /// Returns the bytes taken of both halves.
+    /// Returns the number of bytes in use, of both halves.
     pub fn bytes_taken(&self) -> usize {
         let free = self.arriving.available_permits() + self.whole.available_permits();
         (2 * self.half_units).saturating_sub(free) * UNIT_BYTES
@@ -78,19 +78,19 @@ impl BodyBudget {
 }
 
 impl BodyRoom {
-    /// Returns empty room for rows that come from no request and are bounded by other means.
+    /// Returns empty room for rows that come from no request and are limited by other means.
     pub fn none() -> BodyRoom {
         BodyRoom { of: Arc::new(Semaphore::new(0)), held: None, wait: ROOM_WAIT }
     }
 
-    /// Returns empty room for data that is made of a body and bounded by other means.
+    /// Returns empty room for data that is derived from a body and limited by other means.
     pub fn beside(body: &BodyRoom) -> BodyRoom {
         BodyRoom { of: Arc::clone(&body.of), held: None, wait: body.wait }
     }
 
-    /// Grows the room to `bytes`, and waits a limited time for it.
+    /// Grows the room to `bytes`, after waiting for memory for a limited time.
     pub async fn grow_to(&mut self, bytes: usize) -> Result<(), StoreError> {
-        // An empty body takes a unit as well, which bounds the number of bodies.
+        // Even an empty body needs one unit, which limits the number of bodies.
         let units = bytes.div_ceil(UNIT_BYTES).max(1);
         let held_units = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(units.saturating_sub(held_units)).unwrap_or(u32::MAX);

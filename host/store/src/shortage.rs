@@ -1,30 +1,30 @@
-//! Memory that was too short to replay the log.
+//! A lack of memory that prevented the replay of the log.
 
 use std::fmt;
 
 const MIB: u64 = 1024 * 1024;
 
-/// The memory that was too short.
+/// Kind of memory that was too short, with an estimate of what is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// The head's memory, by these limits.
+    /// The head's memory, which is limited by flags.
     Head {
-        /// Percentage of the log that was read.
+        /// Percentage of the log that was replayed.
         replayed_percent: u64,
-        /// Estimate of the `--memory-limit` that is enough.
+        /// Estimate of a sufficient `--memory-limit`.
         limit_bytes: u64,
-        /// Estimate of `--head-memory-limit`, if that was set to something else than its share.
+        /// Estimate of a sufficient `--head-memory-limit`, if that flag sets the head's share.
         head_bytes: Option<u64>,
     },
-    /// The machine's memory: the kernel killed the process several times at one record.
+    /// The machine's memory: the kernel killed the process several times at the same record.
     Machine {
-        /// Consecutive kills at that record.
+        /// Number of consecutive kills at that record.
         kills: u32,
     },
 }
 
 impl Shortage {
-    /// Returns the `--memory-limit` that is needed; 0 if no limit helps.
+    /// Returns the `--memory-limit` that is needed; 0 if no limit would be enough.
     pub fn limit_bytes(&self) -> u64 {
         match self {
             Shortage::Head { limit_bytes, .. } => *limit_bytes,

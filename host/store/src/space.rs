@@ -1,13 +1,13 @@
-//! Watches the free space of the disk. Below a reserve writes pause; reads continue, and so does
-//! dropping, cutting and merging blocks, which may use the reserve to free space.
+//! Monitors the free space of the disk. Below a reserve, writes are refused. Reads continue, and so
+//! do dropping, cutting and merging blocks, which may use the reserve to free space.
 //!
 //! ```text
 //! free │■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■│
 //!      0        reserve ┘ └ reserve and an eighth: writes are taken again
 //! ```
 //!
-//! Not every write asks the system: a figure is valid for a second, or for as many bytes as cannot
-//! use up the reserve. Records that wait in memory count as written.
+//! Not every write checks the disk: a result is valid for a second, or until so much was written
+//! that the reserve could be used up. Buffered records count as written.
 
 use super::StoreError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,22 +15,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tidepool_disk::{DataDir, WriteAccounts};
 
-/// The default reserve is the smaller of this and [`RESERVE_PERCENT_DEFAULT`].
+/// The default reserve is the smaller of this size and [`RESERVE_PERCENT_DEFAULT`] of the disk.
 pub const RESERVE_BYTES_DEFAULT: u64 = 100 * 1024 * 1024;
 
-/// Percentage of the disk; see [`RESERVE_BYTES_DEFAULT`].
+/// Percentage of the disk for the default reserve; see [`RESERVE_BYTES_DEFAULT`].
 pub const RESERVE_PERCENT_DEFAULT: f64 = 5.0;
 
-/// Time for which a look at the disk is valid.
+/// Time for which a check of the disk is valid.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Bounds of the bytes that may be written until the next look: a quarter of the reserve.
+/// Range of the bytes that may be written until the next check: a quarter of the reserve.
 const BYTES_UNLOOKED: std::ops::RangeInclusive<u64> = 64 * 1024..=4 * 1024 * 1024;
 
-/// This fraction of the reserve must be free beyond it before writes are accepted again.
+/// Divisor of the reserve. Writes are accepted again if this part is free beyond the reserve.
 const RESUME_PARTS: u64 = 8;
 
-/// A part of a file system.
+/// A size on a file system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DiskShare {
     Bytes(u64),
@@ -39,7 +39,7 @@ pub enum DiskShare {
 }
 
 impl DiskShare {
-    /// Returns the share in bytes, of a file system of this size.
+    /// Returns the share in bytes, for a file system of `total_bytes`.
     pub fn of(self, total_bytes: u64) -> u64 {
         match self {
             DiskShare::Bytes(bytes) => bytes,
@@ -48,21 +48,21 @@ impl DiskShare {
     }
 }
 
-/// Figures of the last look at the disk.
+/// Figures of the last check of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceFigures {
     /// Bytes of the file system of the data directory.
     pub total_bytes: u64,
-    /// Free bytes of that file system.
+    /// Free bytes of the file system that this process may use.
     pub free_bytes: u64,
-    /// Free bytes below which writes pause.
+    /// Free bytes below which writes are refused.
     pub reserve_bytes: u64,
     pub is_paused: bool,
-    /// Bytes of log records that wait in memory to be written.
+    /// Bytes of log records that are buffered in memory.
     pub unwritten_bytes: u64,
 }
 
-/// Watches the free space of a data directory.
+/// Monitors the free space of a data directory.
 pub(super) struct Space {
     data: DataDir,
     wear: Arc<WriteAccounts>,
@@ -78,12 +78,12 @@ pub(super) struct Space {
 #[derive(Clone, Copy)]
 struct SpaceSample {
     at: Instant,
-    /// Bytes written to the disk by then.
+    /// Bytes written to the disk before this check.
     written_bytes: u64,
 }
 
 impl Space {
-    /// Creates a watch and looks at once; `None` is the default reserve.
+    /// Creates a monitor and checks the disk at once. `None` means the default reserve.
     pub fn new(data: &DataDir, reserve: Option<DiskShare>) -> Space {
         let space = Space {
             data: data.clone(),
@@ -91,7 +91,7 @@ impl Space {
             reserve: Mutex::new(reserve),
             is_paused: AtomicBool::new(false),
             total_bytes: AtomicU64::new(0),
-            // Writes are not refused before a look has succeeded.
+            // Writes are not refused before the first successful check.
             free_bytes: AtomicU64::new(u64::MAX),
             reserve_bytes: AtomicU64::new(0),
             unwritten_bytes: AtomicU64::new(0),
@@ -101,7 +101,7 @@ impl Space {
         space
     }
 
-    /// Returns an error while writes pause.
+    /// Returns an error while writes are refused.
     pub fn check(&self) -> Result<(), StoreError> {
         self.look();
         let SpaceFigures { free_bytes, reserve_bytes, is_paused, .. } = self.figures();
@@ -111,7 +111,7 @@ impl Space {
         }
     }
 
-    /// Looks at the disk, unless the last look is still valid.
+    /// Checks the disk, unless the last check is still valid.
     pub fn look(&self) {
         let mut last = lock(&self.last_look);
         let written_bytes = self.wear.bytes_total() + self.unwritten_bytes.load(Relaxed);
@@ -125,7 +125,7 @@ impl Space {
         if last.is_some_and(stands) {
             return;
         }
-        // Set whatever the result: a system that fails is not asked with every write.
+        // Set before the check, so that a failing system is not checked for every write.
         *last = Some(SpaceSample { at: Instant::now(), written_bytes });
         match (self.data.free_bytes(), self.data.total_bytes()) {
             (Ok(free_bytes), Ok(total_bytes)) => self.judge(free_bytes, total_bytes),
@@ -135,24 +135,24 @@ impl Space {
         }
     }
 
-    /// Looks at the disk, whenever the last look was.
+    /// Checks the disk, even if the last check is still valid.
     pub fn look_again(&self) {
         *lock(&self.last_look) = None;
         self.look();
     }
 
-    /// Sets another reserve, and looks at the disk.
+    /// Sets the reserve, and checks the disk.
     pub fn set_reserve(&self, reserve: Option<DiskShare>) {
         *lock(&self.reserve) = reserve;
         self.look_again();
     }
 
-    /// Sets the bytes of records that wait in memory.
+    /// Sets the number of bytes of buffered records.
     pub fn set_unwritten_bytes(&self, bytes: u64) {
         self.unwritten_bytes.store(bytes, Relaxed);
     }
 
-    /// Returns the figures of the last look.
+    /// Returns the figures of the last check.
     pub fn figures(&self) -> SpaceFigures {
         SpaceFigures {
             total_bytes: self.total_bytes.load(Relaxed),
@@ -170,7 +170,7 @@ impl Space {
         self.reserve_bytes.store(reserve_bytes, Relaxed);
         let was_paused = self.is_paused.load(Relaxed);
         let unwritten_bytes = self.unwritten_bytes.load(Relaxed);
-        // Records in memory will take space on the disk.
+        // Buffered records will need space on the disk.
         let is_paused =
             pauses(was_paused, free_bytes.saturating_sub(unwritten_bytes), reserve_bytes);
         self.is_paused.store(is_paused, Relaxed);
@@ -199,14 +199,14 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the reserve in bytes, on a file system of this size.
+/// Returns the reserve in bytes, for a file system of this size.
 fn reserve_bytes(reserve: Option<DiskShare>, total_bytes: u64) -> u64 {
     let default =
         || DiskShare::Percent(RESERVE_PERCENT_DEFAULT).of(total_bytes).min(RESERVE_BYTES_DEFAULT);
     reserve.map_or_else(default, |share| share.of(total_bytes))
 }
 
-/// Returns whether writes pause from now on.
+/// Returns whether writes are refused from now on.
 fn pauses(was_paused: bool, free_bytes: u64, reserve_bytes: u64) -> bool {
     let enough_bytes = match was_paused {
         true => reserve_bytes.saturating_add(reserve_bytes / RESUME_PARTS),

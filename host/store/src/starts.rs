@@ -1,6 +1,6 @@
-//! Counts starts that failed at the log, in the data directory and so across restarts of the
-//! process. A log that cannot be replayed must not keep a node from serving for good, and a good
-//! log must not be given up because the node was killed or lost its power during the replay.
+//! Counts starts that failed to replay the log. The count is in the data directory, so it survives
+//! restarts. A log that cannot be replayed must not keep a node from serving for good, and a good
+//! log must not be given up because the node was killed or lost power during the replay.
 //!
 //! ```text
 //! begin ──▶ replay ─┬─ ready ───────────────────────────────▶ count = 0
@@ -9,27 +9,27 @@
 //!   │               ├─ the head has too little memory ───▶ serve the blocks; nothing is counted
 //!   │               └─ stop, kill, power cut, storage that fails: nothing is counted
 //!   ├─ the kernel killed the last start for want of memory, at the record of the last failure: count + 1
-//!   ├─ count is too high by that: serve the blocks, count = 0
-//!   └─ count is too high: quarantine the logs, count = 0
+//!   ├─ such kills reach the limit: serve the blocks, count = 0
+//!   └─ count is at the limit: quarantine the logs, count = 0
 //! ```
 //!
-//! A log for which memory is too short is intact: it is never quarantined for that.
+//! If memory is too short for a log, the log is intact, so it is not quarantined.
 
 use super::{Shortage, StoreError};
 use tidepool_disk::{DataDir, DiskError, FailedStarts, StartNote};
 use tidepool_runtime::{CallError, Error};
 
-/// Reason why the head did not start.
+/// Reason for which the head did not start.
 pub(super) enum StartError {
     /// The store is being stopped.
     Stopped,
-    /// There is too little memory for the log, which is not at fault.
+    /// Memory is too short for the log, which is not damaged.
     ShortOfMemory(Option<Shortage>),
-    /// A retry would not help, and the log is not at fault.
+    /// A retry would not help, and the log is not the cause.
     Hopeless(StoreError),
-    /// A retry may help, and the log is not at fault.
+    /// A retry may help, and the log is not the cause.
     Passing(StoreError),
-    /// The log could not be replayed this time.
+    /// The log could not be replayed this time, possibly because of its content.
     Failed {
         error: StoreError,
         /// Records that were replayed before the failure.
@@ -40,30 +40,30 @@ pub(super) enum StartError {
 /// Counts of starts in a data directory.
 pub(super) struct Starts {
     data: DataDir,
-    /// Failures after which the logs are quarantined; 0 means never.
+    /// Number of failures after which the logs are quarantined; 0 means never.
     failed_max: u32,
-    /// Failures before the start that was begun last.
+    /// Failures before the present start.
     failed: FailedStarts,
-    /// Note of the start in progress.
+    /// The file with the progress of the present start.
     note: Option<StartNote>,
-    /// Whether the start before was ended from outside.
+    /// Whether the previous start was ended by a kill or a power cut.
     was_cut_short: bool,
-    /// Whether the kernel caused the last failure that counts.
+    /// Whether the last counted failure was a kill by the kernel, for lack of memory.
     was_killed: bool,
     machine: Option<Machine>,
 }
 
-/// Counts of the kernel that show how an earlier run ended.
+/// Counts of the kernel, from which a start can tell how an earlier run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Machine {
-    /// Identifier that differs after each boot.
+    /// Identifier that changes with each boot.
     boot: String,
-    /// Processes killed since the boot for lack of memory.
+    /// Number of processes that the kernel killed for lack of memory since the boot.
     oom_kills: u64,
 }
 
 impl StartError {
-    /// Classifies an error of opening the logs.
+    /// Classifies an error that occurred when opening the logs.
     pub fn opening(error: DiskError) -> StartError {
         match error.is_for_a_person() || error.is_no_space() {
             true => StartError::Hopeless(error.into()),
@@ -72,12 +72,12 @@ impl StartError {
         }
     }
 
-    /// Classifies an error of a call of the engine after `records` records.
+    /// Classifies an error of a call of the engine that came after `records` records.
     pub fn replaying(error: CallError, records: u64) -> StartError {
         if matches!(error, CallError::Memory(_) | CallError::Refused(Error::ShortOfMemory(_))) {
             return StartError::ShortOfMemory(None);
         }
-        // Errors of the storage say nothing about the log's content.
+        // Errors of the storage do not depend on the log's content.
         let is_passing = matches!(&error, CallError::Refused(Error::Storage(_)));
         let error = StoreError::from(error).of_head();
         match is_passing {
@@ -106,7 +106,7 @@ impl Starts {
         starts
     }
 
-    /// Begins a start. Returns the reason if the logs should not be read.
+    /// Begins a start. Returns an error if the logs must not be read.
     pub fn begin(&mut self) -> Result<(), StartError> {
         let FailedStarts { count: failed, .. } = self.failed;
         if failed > 0 {
@@ -114,7 +114,7 @@ impl Starts {
             tracing::warn!(failed, failed_max, "earlier starts failed during WAL replay");
         }
         if self.failed_max > 0 && failed >= self.failed_max {
-            // The kernel's kills are no fault of the log, which is kept as it is.
+            // The log does not cause kills by the kernel, so it is not quarantined.
             if self.was_killed {
                 self.was_killed = false;
                 self.set_failed(FailedStarts::default());
@@ -134,7 +134,7 @@ impl Starts {
         Ok(())
     }
 
-    /// Records the number of replayed records.
+    /// Records how many records of the log are replayed.
     pub fn replayed(&self, records: u64) {
         if let (Some(note), Some(machine)) = (&self.note, &self.machine)
             && let Err(error) = note.say(&machine.note(records))
@@ -143,7 +143,7 @@ impl Starts {
         }
     }
 
-    /// Returns whether earlier starts failed or were cut short, without a quarantine of the logs.
+    /// Returns whether earlier starts failed or were killed, and the logs are still the same.
     pub fn have_failed(&self) -> bool {
         self.failed.count > 0 || self.was_cut_short
     }
@@ -153,7 +153,7 @@ impl Starts {
         self.was_killed = false;
         let FailedStarts { count, records: furthest } = self.failed;
         self.set_failed(match furthest {
-            // A replay that got further failed at something else, so the count begins again.
+            // A replay that got further failed for another reason, so the count begins again.
             Some(furthest) if furthest < records => {
                 FailedStarts { count: 1, records: Some(records) }
             }
@@ -165,14 +165,14 @@ impl Starts {
         self.ended();
     }
 
-    /// Records an end that says nothing about the log.
+    /// Records an end that is no sign of a fault in the log.
     pub fn ended(&mut self) {
-        // Dropping the note removes it; one that is left shows an end from outside.
+        // Dropping the note removes its file; a remaining file is the sign of a kill.
         self.note = None;
         self.was_cut_short = false;
     }
 
-    /// Records success, which clears the count.
+    /// Records success, which resets the count.
     pub fn ready(&mut self) {
         self.ended();
         if self.failed.count > 0 {
@@ -180,7 +180,7 @@ impl Starts {
         }
     }
 
-    /// Judges how the last start ended, if it neither succeeded nor ended by itself.
+    /// Finds out how the last start ended, if it neither succeeded nor ended by itself.
     fn judge_last(&mut self) {
         let Some(said) = self.data.unfinished_start() else { return };
         self.was_cut_short = true;
@@ -196,7 +196,7 @@ impl Starts {
              as failed if that happens again at the same record"
         );
         self.was_killed = true;
-        // At another record the cause is not the log, but everything that was in memory.
+        // A kill at another record is caused by all data in memory, not by this record of the log.
         if furthest.is_none_or(|furthest| furthest < records) {
             self.set_failed(FailedStarts { count: 1, records: Some(records) });
         } else if furthest == Some(records) {
@@ -212,7 +212,7 @@ impl Starts {
         });
     }
 
-    /// Quarantines the logs; returns whether the next start will find other logs.
+    /// Quarantines the logs; returns whether the next replay will read other logs.
     fn set_logs_aside(&self) -> bool {
         let FailedStarts { count: failed, records } = self.failed;
         match self.data.set_logs_aside() {
@@ -251,19 +251,19 @@ impl Machine {
         Some(Machine { boot, oom_kills })
     }
 
-    /// Returns the note of a start, a text of constant length.
+    /// Returns the text for the note of a start. Its length is constant.
     fn note(&self, records: u64) -> String {
         let Machine { boot, oom_kills } = self;
         format!("{boot} {oom_kills:020} {records:020}\n")
     }
 
-    /// Returns the records that a start had replayed if it wrote this note and was killed by the
-    /// kernel since; `None` if there is no sign of that.
+    /// Returns the number of records that were replayed, if `said` is the note of a start and the
+    /// kernel has killed a process since. Returns `None` without a sign of that.
     fn killed_at(&self, said: &str) -> Option<u64> {
         let mut words = said.split_whitespace();
         let (boot, oom_kills) = (words.next()?, words.next()?.parse().ok()?);
         let records = words.next()?.parse().ok()?;
-        // The kernel counts from the boot, so counts of different boots cannot be compared.
+        // The kernel counts since the boot, so counts of different boots cannot be compared.
         (boot == self.boot && self.oom_kills > oom_kills).then_some(records)
     }
 }

@@ -1,5 +1,5 @@
-//! Reads of the head besides series and samples: exemplars in an instance of their own, as any
-//! read; metadata and cardinality in slices from the head, which takes writes between two slices.
+//! Reads of exemplars, metadata and cardinality. Exemplars are read by an instance of their own;
+//! metadata and cardinality in slices by the head, which accepts writes between two slices.
 
 use super::head::OnHead;
 use super::reading::Reading;
@@ -12,32 +12,32 @@ use tidepool_runtime::{
 };
 use tokio::sync::mpsc;
 
-/// Approximate size of an answer of one call of the head.
+/// Approximate size of the result of one call of the head.
 const PIECE_BYTES: u32 = 32 * 1024;
 
-/// Approximate bytes of an item of `Cardinality`'s lists, in memory and as text.
+/// Approximate size of an item in a list of [`Cardinality`], in memory and as text.
 const ITEM_BYTES: usize = 64;
 
-/// Cardinality of the head's series. Lists begin with the largest number.
+/// Cardinality of the head's series. Each list begins with the largest number.
 pub struct Cardinality {
-    /// Distinct pairs of a label's name and value.
+    /// Number of distinct pairs of label name and label value.
     pub label_pairs: u64,
-    /// Metric names that the most series have.
+    /// The metric names with the most series.
     pub metrics_by_series: Vec<Ranked>,
-    /// Label names that the most series have.
+    /// The label names with the most series.
     pub names_by_series: Vec<Ranked>,
     /// Label names with the most values.
     pub names_by_values: Vec<Ranked>,
-    /// Label names whose values take the most bytes.
+    /// The label names whose values have the most bytes together.
     pub names_by_value_bytes: Vec<Ranked>,
-    /// Labels, as `name=value`, that the most series have.
+    /// The labels, as `name=value`, with the most series.
     pub pairs_by_series: Vec<Ranked>,
     _memory: PoolShare,
 }
 
 impl Store {
-    /// Returns the exemplars of series that at least one set of matchers selects, in label order,
-    /// part by part; a series whose exemplars do not fit into one part comes again in the next.
+    /// Returns the exemplars of series that at least one set of matchers selects, in label order.
+    /// The answer arrives in parts; the exemplars of one series may be in several parts.
     pub async fn exemplars(
         &self,
         matcher_sets: Vec<Vec<Matcher>>,
@@ -56,8 +56,8 @@ impl Store {
         self.reading().answer(run).await
     }
 
-    /// Returns the metadata of metric families, or of one, by name: at most `families_max`. The
-    /// answer comes part by part, each as it is when it is asked for.
+    /// Returns the metadata of all metric families, or of `family` only: at most `families_max`
+    /// families, by name. The answer arrives in parts; each part shows the state when it was read.
     pub fn metadata(
         &self,
         family: Option<String>,
@@ -86,7 +86,7 @@ impl Store {
 }
 
 impl Shared {
-    /// Ends work that takes longer than a read may.
+    /// Ends work that exceeds the time limit of a read.
     async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
@@ -110,14 +110,14 @@ async fn give_metadata(
     let mut left = families_max;
     while left > 0 {
         let from = first.clone();
-        // With 0 bytes the head returns one family, which is enough for a name.
+        // With 0 bytes the head returns a single family, which is enough for a given name.
         let bytes_max = if family.is_some() { 0 } else { PIECE_BYTES };
         let mut page =
             shared.head.call(move |head| head.instance.metadata(&from, bytes_max)).await?;
         page.retain(|said| family.as_ref().is_none_or(|family| said.family == *family));
         page.truncate(left);
         let Some(last) = page.last() else { break };
-        // The smallest name after the last one.
+        // The smallest name that is greater than the last name.
         first = format!("{}\0", last.family);
         left -= page.len();
         if parts.send(Ok(LookupPart::Page(page))).await.is_err() {
@@ -156,7 +156,7 @@ async fn walk(shared: &Shared, items_max: u32) -> Result<Cardinality, StoreError
     })
 }
 
-/// Returns a list of a finished walk, in memory taken from that for reads.
+/// Returns a list of a finished walk. Its memory counts towards the memory of reads.
 async fn list_of(
     open: &OnHead,
     list: CardinalityList,
@@ -169,7 +169,7 @@ async fn list_of(
         if page.is_empty() {
             return Ok(items);
         }
-        // Each name is held twice: in the list, and in the text of the answer.
+        // Each name is in memory twice: in the list and in the text of the answer.
         *taken += page.iter().map(|item| 2 * item.name.len() + ITEM_BYTES).sum::<usize>();
         if !memory.grow_to(*taken) {
             return Err(StoreError::short_of_reads_memory(memory.pool()));

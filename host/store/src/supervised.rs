@@ -14,7 +14,7 @@ impl Service for Store {
     }
 
     async fn answers(&self) -> bool {
-        // A cheap call shows that the head thread is not stuck.
+        // The call is cheap, and its answer shows that the head thread is not stuck.
         self.newest_time_ms().await.is_ok()
     }
 }

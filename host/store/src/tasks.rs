@@ -1,5 +1,5 @@
-//! Requests for tasks that change or copy blocks: deletions, cleaning, snapshots. They wait in a
-//! queue, and the compactor thread does them one by one.
+//! Requests for tasks that change or copy blocks: deletions, cleaning of tombstones, snapshots.
+//! They wait in a queue, and the compactor thread does them one by one.
 
 use super::{Store, StoreError};
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use tidepool_protocol::prom::selection::SelectionCount;
 use tidepool_runtime::{Damage, Deletion, Matcher, TimeRange};
 use tokio::sync::oneshot;
 
-/// Maximum number of tasks that wait; further requests are refused and can be retried.
+/// Maximum number of waiting tasks. Further requests are refused, and can be retried.
 const TASKS_MAX: usize = 16;
 
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -28,7 +28,7 @@ pub(super) enum Task {
         with_head: bool,
         reply: Reply<String>,
     },
-    /// Makes the thread see that the store is stopping.
+    /// Wakes the thread, so that it notices that the store is stopping.
     Wake,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct TaskSender(SyncSender<Task>);
 /// Receives the tasks of the compactor thread.
 pub(super) struct TaskQueue {
     receiver: Receiver<Task>,
-    /// Tasks that came during work which only deletions may interrupt.
+    /// Tasks received during work that only deletions may interrupt.
     waiting: VecDeque<Task>,
 }
 
@@ -63,14 +63,14 @@ impl TaskSender {
 }
 
 impl TaskQueue {
-    /// Returns the next task, if one comes within this time.
+    /// Returns the next task; `None` if no task arrives within this time.
     pub fn next(&mut self, wait: Duration) -> Option<Task> {
         self.waiting.pop_front().or_else(|| self.receiver.recv_timeout(wait).ok())
     }
 
-    /// Returns the next deletion, if one has come.
+    /// Returns the next deletion; `None` if no deletion has arrived.
     pub fn next_deletion(&mut self) -> Option<Task> {
-        // Bounds the tasks that are moved here, where the channel does not count them.
+        // The limit applies to tasks moved here, because the channel no longer counts them.
         while self.waiting.len() < TASKS_MAX {
             match self.receiver.try_recv().ok()? {
                 deletion @ Task::Delete { .. } => return Some(deletion),
@@ -82,8 +82,8 @@ impl TaskQueue {
 }
 
 impl Store {
-    /// Deletes the samples in a range of all series that any of the selectors selects. Success
-    /// means that the deletion is durable.
+    /// Deletes samples in a time range of all series that at least one selector selects. After
+    /// success the deletion is durable.
     pub async fn delete(
         &self,
         selectors: Vec<Vec<Matcher>>,
@@ -95,16 +95,16 @@ impl Store {
         self.shared.tasks.run(|reply| Task::Delete { selectors, range, reply }).await
     }
 
-    /// Rewrites blocks with deleted samples; returns those that could not be rewritten, and why.
+    /// Rewrites blocks that have deleted samples; returns the failed ones, with reasons.
     pub async fn clean_tombstones(&self) -> Result<Vec<Damage>, StoreError> {
         self.shared.head.check_ready()?;
         self.shared.tasks.run(|reply| Task::CleanTombstones { reply }).await
     }
 
-    /// Makes a snapshot of all blocks and, if wanted, of the head; returns its name.
+    /// Makes a snapshot of all blocks and, if requested, of the head; returns the snapshot's name.
     pub async fn snapshot(&self, with_head: bool) -> Result<String, StoreError> {
         self.shared.head.check_ready()?;
-        // A head without the log's samples would make an incomplete snapshot.
+        // A head without the samples of the log would make an incomplete snapshot.
         if with_head {
             self.shared.check_replayed()?;
         }

@@ -1,8 +1,8 @@
-//! Handles a log that memory is too short to replay: the log stays as it is, the node serves its
-//! blocks, and the error says how much memory is needed.
+//! Handles a log whose replay needs more memory than there is: the log stays unchanged, the node
+//! serves its blocks, and errors say how much memory is needed.
 //!
-//! Nothing is written meanwhile: the empty head knows neither the series nor the times of the log,
-//! and new records could not follow it.
+//! Until then nothing is written: the empty head does not have the series and times of the log, so
+//! new records would not be consistent with it.
 
 use super::memory::MemorySplit;
 use super::{Shared, Shortage, Store, StoreError};
@@ -10,20 +10,20 @@ use tidepool_disk::wal::ReplayStats;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Limits are named in multiples of this.
+/// Estimated limits are multiples of this size.
 const STEP_BYTES: u64 = 32 * MIB;
 
-/// Maximum limit that is searched for.
+/// Maximum limit that an estimate returns.
 const LIMIT_BYTES_MAX: u64 = 64 * 1024 * MIB;
 
 impl Shortage {
-    /// Estimates the memory that a head needs which ran out of memory at this place of the log.
+    /// Estimates the memory for a head that ran out of memory at this progress of the replay.
     pub(super) fn of_head(split: &MemorySplit, found: ReplayStats) -> Shortage {
         let (done, total) = (found.bytes_done.min(found.bytes_total), found.bytes_total);
         let replayed_percent = found.percent();
-        // What was read took all memory. A quarter more: tables double, read-ahead counts.
+        // The part that was read filled the memory. A quarter more: tables double, batches wait.
         let per_log = u128::from(total.max(1)) * 5 / 4;
-        // At least a hundredth counts as read, which bounds the estimate.
+        // At least a hundredth of the log counts as read, which limits the estimate.
         let needed =
             u128::from(split.head_bytes) * per_log / u128::from(done.max(total / 100).max(1));
         let needed = u64::try_from(needed).unwrap_or(u64::MAX);
@@ -42,7 +42,7 @@ impl Shortage {
     }
 }
 
-/// Returns the least limit in whole steps that gives the head this share.
+/// Returns the smallest limit, in whole steps, with which the head gets `head_bytes`.
 fn limit_with_head(limit_bytes: u64, head_bytes: u64) -> u64 {
     let mut limit_bytes = in_steps(limit_bytes.saturating_add(1));
     while limit_bytes < LIMIT_BYTES_MAX && MemorySplit::of(limit_bytes).head_bytes < head_bytes {
@@ -56,7 +56,7 @@ fn in_steps(bytes: u64) -> u64 {
 }
 
 impl Shared {
-    /// Returns an error if the log was not replayed: nothing may be stored or deleted then.
+    /// Returns an error if the log was not replayed: nothing may be stored or deleted in that case.
     pub(super) fn check_replayed(&self) -> Result<(), StoreError> {
         match self.head.shortage() {
             None => Ok(()),

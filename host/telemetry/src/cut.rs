@@ -1,4 +1,4 @@
-//! Limits the length of log lines: a target's or sender's text in a line may have a megabyte.
+//! Limits the length of log lines, which may contain a megabyte of text from a target or a sender.
 
 use std::io::{self, Write};
 
@@ -8,18 +8,18 @@ const LINE_BYTES_MAX: usize = 8 * 1024;
 /// End of a line that was cut.
 const MARK: &str = " … (cut)\n";
 
-/// Writes log lines to standard error, each with one call.
+/// Writes log lines to standard error, each with one system call.
 pub(super) struct Cut {
     /// Whether lines are JSON objects, which a reader accepts only as a whole.
     pub is_json: bool,
 }
 
 impl Write for Cut {
-    /// Writes one line: the library passes each as one buffer.
+    /// Writes one line: the library calls this once for each line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let written = line.len();
         let cut = cut(line, self.is_json);
-        // The whole line counts as written; otherwise the library would write the rest of it.
+        // Reports the whole line as written; otherwise the library would write the rest.
         io::stderr().write_all(cut.as_deref().unwrap_or(line)).map(|()| written)
     }
 
@@ -33,9 +33,9 @@ fn cut(line: &[u8], is_json: bool) -> Option<Vec<u8>> {
     if line.len() <= LINE_BYTES_MAX {
         return None;
     }
-    // Lossy, because the cut may fall inside of a character.
+    // Lossy, because the limit may be inside of a character.
     let text = String::from_utf8_lossy(line.get(..LINE_BYTES_MAX)?);
-    // Escaping in JSON makes up to six bytes of one.
+    // In JSON a byte can need six bytes once it is escaped.
     let kept = if is_json { LINE_BYTES_MAX / 8 } else { LINE_BYTES_MAX - MARK.len() };
     let text = &text[..text.floor_char_boundary(kept)];
     Some(match is_json {

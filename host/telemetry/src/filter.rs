@@ -1,4 +1,4 @@
-//! The filter of log lines: a level, and levels of single targets.
+//! The filter of log lines: a level for all targets, and levels of single targets.
 //!
 //! ```text
 //! warn                               warnings and errors
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The library accepts any word as the name of a target, and then writes all lines of that target
-//! and none of others: `warning` would silence everything. So words are checked here.
+//! and no others: `warning` would silence everything. So this module checks the words.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,10 +20,10 @@ const TARGET_LEVELS: [&str; 2] = ["trace", "off"];
 /// Level of targets that are not named.
 const LEVEL_DEFAULT: &str = "info";
 
-/// The crate that was divided: filters that name its modules apply to their new places.
+/// The former crate, since divided: filters with its modules apply to their replacements.
 const DIVIDED: &str = "tidepool_host";
 
-/// Modules of that crate, and the crates or modules that replace them.
+/// Modules of the former crate, each with the crate or module that replaces it.
 const MOVED: [(&str, &str); 20] = [
     ("access", "tidepool_server::access"),
     ("forward", "tidepool_forward"),
@@ -78,7 +78,7 @@ impl FromStr for LogFilter {
                 if level.is_some() {
                     return Err(FilterError::SecondLevel(directive.to_owned()));
                 }
-                // `trace` and `off` are left out: for a whole process they are mistakes.
+                // `trace` and `off` are refused: as the level of a whole process they are mistakes.
                 level = Some(level_of(directive, &[])?);
                 continue;
             };
@@ -87,7 +87,7 @@ impl FromStr for LogFilter {
                 return Err(FilterError::Target(target.to_owned()));
             }
             let level = level_of(word, &TARGET_LEVELS)?;
-            // The name as given stays in the filter, since it may be of another crate.
+            // The target as written stays in the filter, since it may name another crate.
             for target in [target.to_owned()].into_iter().chain(moved(target)) {
                 targets.push_str(&format!(",{target}={level}"));
             }
@@ -96,7 +96,7 @@ impl FromStr for LogFilter {
     }
 }
 
-/// The new names of a target in the divided crate.
+/// The new names of a target of the former crate; empty for other targets.
 fn moved(target: &str) -> Vec<String> {
     let Some(part) = target.strip_prefix(DIVIDED) else { return Vec::new() };
     let part = match part.strip_prefix("::") {
@@ -111,7 +111,7 @@ fn moved(target: &str) -> Vec<String> {
     MOVED.iter().filter_map(named).collect()
 }
 
-/// Returns the level that a word names, in any case.
+/// Returns the level that a word names, in upper or lower case.
 fn level_of(word: &str, more: &[&'static str]) -> Result<&'static str, FilterError> {
     let lower = word.to_ascii_lowercase();
     let name = if lower == "warning" { "warn" } else { lower.as_str() };

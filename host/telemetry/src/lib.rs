@@ -1,8 +1,8 @@
 //! Logs to standard error, the text format in which each crate shows its own metrics, and the
 //! metrics of the process.
 //!
-//! Invariant: every crate of the host may use this one, which uses none of them and knows no word
-//! of the domain. Each crate writes its own metrics to a [`MetricsText`] for `GET /metrics`.
+//! Invariant: every crate of the host may use this crate, which uses no other crate of the host and
+//! contains no term of metrics storage. Each crate adds its metrics to a [`MetricsText`].
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -51,8 +51,8 @@ pub fn init(format: LogFormat, filter: &str) -> LogLevel {
     let is_json = format == LogFormat::Json;
     let writer = move || Cut { is_json };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
-    // A line that cannot be written is lost. Reporting that on the same standard error would fail
-    // as well, and panic: the store has to go on when the reader of its log closes the pipe.
+    // A line that cannot be written is lost. A report of that loss on standard error would fail as
+    // well, and panic, but the store must continue when the reader of its log closes the pipe.
     let builder = builder.log_internal_errors(false).with_ansi(false);
     match format {
         LogFormat::Text => {

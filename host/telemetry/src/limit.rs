@@ -1,8 +1,8 @@
 //! Limits the number of log lines of one kind, because a target or a sender that repeats a fault
-//! repeats its line. A kind is a place in the code.
+//! repeats its line. Lines are of one kind if the same statement of the code writes them.
 //!
-//! Of each kind, [`LINES_MAX`] lines are written in [`WINDOW`]. Further lines are counted, and one
-//! line reports their number later. Lines of the levels debug and trace are not limited.
+//! Of each kind, at most [`LINES_MAX`] lines are written in [`WINDOW`]. Further lines are counted,
+//! and one line reports their number later. The levels debug and trace are not limited.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -14,23 +14,23 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Maximum number of lines of one kind in a window.
+/// Maximum number of lines of one kind in a [`WINDOW`].
 const LINES_MAX: u32 = 100;
 
-/// Time for which lines are counted.
+/// Time after which the count of lines starts again at zero.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// Maximum length of the message that identifies a kind in a report.
 const MESSAGE_CHARS_MAX: usize = 100;
 
-/// Drops lines of kinds that have too many.
+/// Drops the lines of a kind that exceed its limit.
 #[derive(Clone, Default)]
 pub(super) struct Limit(Arc<Mutex<Kinds>>);
 
 #[derive(Default)]
 struct Kinds {
     by_place: HashMap<Identifier, Kind>,
-    /// Whether a thread waits to report dropped lines.
+    /// Whether a thread is waiting to report dropped lines.
     is_reporting: bool,
 }
 
@@ -44,7 +44,7 @@ struct Kind {
 }
 
 impl Limit {
-    /// Counts a line; returns whether it is to be written.
+    /// Counts a line; returns whether the line is to be written.
     fn admits(&self, event: &Event<'_>) -> bool {
         let metadata = event.metadata();
         // The reports of dropped lines must not be dropped themselves.
@@ -68,14 +68,14 @@ impl Limit {
             return true;
         }
         kind.suppressed += 1;
-        // Only the first message is formatted, since the limit is there to save work.
+        // Only the first message is formatted, since the limit is meant to save work.
         if kind.suppressed == 1 {
             let mut message = Message::default();
             event.record(&mut message);
             kind.message = message.0;
         }
         if !kinds.is_reporting {
-            // Without a thread the next dropped line tries again.
+            // If no thread can be started, the next dropped line tries again.
             kinds.is_reporting = self.clone().report_later();
         }
         false
@@ -95,7 +95,7 @@ impl Limit {
     /// Takes the dropped lines since the last call: target, message and number.
     fn take(&self) -> Vec<(&'static str, String, u64)> {
         let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the same lock as the counts, so that no line is counted without a report to come.
+        // Under the same lock as the counts, so that a report follows every counted line.
         kinds.is_reporting = false;
         let suppressed = kinds.by_place.values_mut().filter(|kind| kind.suppressed > 0);
         suppressed
@@ -113,7 +113,7 @@ impl<S: Subscriber> Layer<S> for Limit {
     }
 }
 
-/// The beginning of an event's message.
+/// The first [`MESSAGE_CHARS_MAX`] characters of an event's message.
 #[derive(Default)]
 struct Message(String);
 

@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes one line for each event, with the fields of its spans at the end.
+/// Writes one line for each event, with the fields of the event's spans at the end.
 pub(super) struct Logfmt;
 
 #[derive(Default)]
@@ -74,7 +74,7 @@ impl Visit for Fields {
     }
 }
 
-/// Appends a value, in quotes if it would not be read back as one word.
+/// Appends a value, in quotes if readers of logfmt would not read it as one word.
 fn put_value(out: &mut String, value: &str) {
     let is_plain =
         |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '"' | '=' | '\\');

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-/// Escapes the value of a label for its place between the quotes.
+/// Escapes the value of a label, which is written between quotes.
 pub fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -27,7 +27,7 @@ impl MetricsText {
         self.family(name, help, "gauge", &[("", value)]);
     }
 
-    /// Adds counters that differ in one label, given with its value as `reason="x"`.
+    /// Adds counters that differ in one label. Each has the label as `reason="x"`, and its value.
     pub fn counters(&mut self, name: &str, help: &str, values: &[(&str, impl Display)]) {
         self.family(name, help, "counter", values);
     }

@@ -1,4 +1,4 @@
-//! The process metrics of client libraries, under their names, read from the system (proc(5)).
+//! The process metrics of Prometheus' client libraries, with the same names, read from proc(5).
 
 use crate::MetricsText;
 use rustix::param::{clock_ticks_per_second, page_size};
@@ -6,13 +6,13 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::read_to_string;
 
-/// Adds the metrics that the system provides; others are left out.
+/// Adds the metrics that the system provides; metrics that it does not provide are left out.
 pub fn show(text: &mut MetricsText) {
     let ticks_per_second = clock_ticks_per_second() as f64;
     let stat = read_to_string("/proc/self/stat").unwrap_or_default();
     let stat = fields(&stat);
     let number = |field: usize| stat.get(field - 3)?.parse::<u64>().ok();
-    // Not from `stat`, whose fields count hundredths of a second.
+    // Not from `stat`, whose fields count only hundredths of a second.
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let cpu_seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
     let help = "Total user and system CPU time spent in seconds.";
@@ -31,7 +31,7 @@ pub fn show(text: &mut MetricsText) {
     }
     let help = "Maximum amount of virtual memory available in bytes.";
     text.gauge("process_virtual_memory_max_bytes", help, limit(Resource::As));
-    // The directory that is being listed is open, too.
+    // The listing itself has a descriptor open, which is not counted.
     if let Some(files) = std::fs::read_dir("/proc/self/fd").ok().map(|files| files.count()) {
         let help = "Number of open file descriptors.";
         text.gauge("process_open_fds", help, files.saturating_sub(1));
@@ -64,7 +64,7 @@ pub fn resident_bytes() -> Option<u64> {
     Some(pages * page_size() as u64)
 }
 
-/// Fields of `/proc/self/stat` from the third on; the second, in parentheses, may have spaces.
+/// Fields of `/proc/self/stat` from the third on. The second, in parentheses, may contain spaces.
 fn fields(stat: &str) -> Vec<&str> {
     stat.rsplit_once(')').map_or_else(Vec::new, |(_, rest)| rest.split_whitespace().collect())
 }
@@ -74,8 +74,8 @@ fn boot_seconds(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
 
-/// A column of the table `IpExt` in `/proc/self/net/netstat`, which has a line of names and one of
-/// values. The values are those of the network namespace.
+/// A column of the table `IpExt` in `/proc/self/net/netstat`, which has a line of names and a line
+/// of values. The values count the whole network namespace.
 fn of_all_addresses(netstat: &str, column: &str) -> Option<u64> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("IpExt:"));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -83,7 +83,7 @@ fn of_all_addresses(netstat: &str, column: &str) -> Option<u64> {
     values.split_whitespace().nth(at)?.parse().ok()
 }
 
-/// A limit as client libraries show it: the largest number if there is none.
+/// A limit as client libraries show it: the largest number if the resource has no limit.
 fn limit(resource: Resource) -> f64 {
     getrlimit(resource).current.unwrap_or(u64::MAX) as f64
 }

@@ -4,9 +4,9 @@
 //! <parent>/chunks/000001 ── link ──▶ <ULID>.tmp-for-creation/chunks/000003 ── commit ──▶ <ULID>/…
 //! ```
 //!
-//! A link is a further name, which the commit makes durable with the names of written files.
-//! Deleting a block removes its names; the bytes are freed with the last name. Until then each
-//! block counts them as its own.
+//! A link is a further name of a file. The commit makes it durable together with the names of
+//! written files. Deleting a block removes its names; the bytes are freed with the last name. Until
+//! then each block counts them as its own.
 
 use super::{BlockWriter, block_path, check_file_name};
 use crate::copy::cannot_link;
@@ -22,15 +22,15 @@ pub(super) struct LinkedFile {
 }
 
 impl LinkedFile {
-    /// Syncs the file: a block that was copied here by hand may not be on the device yet.
+    /// Syncs the file, which may not be on the device yet if the block was copied here by hand.
     pub(super) fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(Action::Sync.failed(&self.path))
     }
 }
 
 impl BlockWriter {
-    /// Links a file of a committed block into this block, under a name that is free here. Returns
-    /// whether the file system supports that; otherwise nothing has changed.
+    /// Links a file of a committed block into this block, under a name that is not used here.
+    /// Returns whether the file system supports links; if not, nothing has changed.
     pub fn link_file(&mut self, block: &str, file: &str, new_file: &str) -> Result<bool> {
         check_file_name(file)?;
         check_file_name(new_file)?;
@@ -38,8 +38,8 @@ impl BlockWriter {
         if self.linked.contains_key(new_file) || self.files.contains_key(new_file) {
             return Err(DiskError::LinkedFile { path: to });
         }
-        // Opened before the link, so that the commit syncs the same file whatever happens to its
-        // name.
+        // Opened before the link, so that the commit syncs this very file even if the name is
+        // reused.
         let file = match self.disk.open(&from, Access::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path: from });

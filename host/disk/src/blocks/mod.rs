@@ -5,12 +5,11 @@
 //! <ULID>/ ── delete: rename, sync ──▶ <ULID>.tmp-for-deletion/ ── remove ──▶ nothing
 //! ```
 //!
-//! Invariants: a directory named by a ULID is complete and durable, and only `tombstones` and
-//! `meta.json` in it change, each as a whole (`tombstones.rs`), so that blocks can share the other
-//! files (`links.rs`) and reopen them (`open_files`); a [`BlockFile`] outlives its block, whose
-//! files are removed once nobody reads them; a listing is of one moment. This module does not
-//! interpret the files. Names and layout are upstream's (`tsdb/docs/format` and `tsdb/db.go` in
-//! prometheus/prometheus).
+//! Invariants: a directory named by a ULID is complete and durable. Only its `tombstones` and
+//! `meta.json` change, each as a whole (`tombstones.rs`); so blocks can share the other files
+//! (`links.rs`) and reopen them (`open_files`). A [`BlockFile`] stays readable after its block is
+//! deleted. A listing shows one point in time. This module does not interpret the files. Names and
+//! layout are upstream's (`tsdb/docs/format` and `tsdb/db.go` in prometheus/prometheus).
 
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
@@ -43,9 +42,9 @@ const TOMBSTONES_FILE: &str = "tombstones";
 const CHUNKS_DIR: &str = "chunks";
 const CREATION_SUFFIX: &str = ".tmp-for-creation";
 pub(super) const DELETION_SUFFIX: &str = ".tmp-for-deletion";
-/// Number of listings that are tried while another process deletes blocks.
+/// Maximum number of listings while another process deletes blocks.
 const LIST_TRIES: usize = 100;
-/// The largest time a ULID can hold: 48 bits of milliseconds.
+/// The largest time of a ULID: 48 bits of milliseconds.
 const ULID_MS_MAX: u64 = (1 << 48) - 1;
 
 /// The immutable blocks of one data directory. Cheap to clone, usable from any thread.
@@ -54,7 +53,7 @@ pub struct BlockDirs {
     disk: CountingDisk,
     dir: PathBuf,
     is_read_only: bool,
-    /// Whether existing blocks are hidden.
+    /// Whether existing blocks are hidden: see [`BlockDirs::new_only`].
     is_new_only: bool,
     summaries: Summaries,
     open_files: OpenFiles,
@@ -73,9 +72,9 @@ pub struct BlockFile {
 
 #[derive(Clone)]
 enum Content {
-    /// Of a file that may be replaced: the handle stays open until nobody reads it.
+    /// A file that may be replaced: the old file's handle stays open until nobody reads it.
     Replaceable(Arc<dyn DiskFile>),
-    /// Of a file that never changes.
+    /// A file that never changes, so it can be closed and reopened.
     Immutable(Arc<OpenFile>),
 }
 
@@ -86,7 +85,7 @@ pub struct BlockWriter {
     dir: PathBuf,
     id: String,
     files: BTreeMap<String, GrowingFile>,
-    /// Files shared with other blocks, by their name in this block.
+    /// Files shared with other blocks, by the file's name in this block.
     linked: BTreeMap<String, LinkedFile>,
     has_chunks_dir: bool,
     committed: bool,
@@ -105,7 +104,7 @@ impl BlockDirs {
         BlockDirs::in_dir(data, data.path().to_owned())
     }
 
-    /// The blocks of a directory within a data directory.
+    /// Opens the blocks of a directory within a data directory.
     pub(super) fn in_dir(data: &DataDir, dir: PathBuf) -> BlockDirs {
         BlockDirs {
             disk: data.disk.clone(),
@@ -119,22 +118,22 @@ impl BlockDirs {
         }
     }
 
-    /// The same directory for a user that may add blocks but may not see or change existing ones.
+    /// Returns the same directory for callers that add blocks but neither see nor change others.
     pub fn new_only(&self) -> BlockDirs {
         BlockDirs { is_new_only: true, ..self.clone() }
     }
 
-    /// Names (ULIDs) of all committed blocks, ascending.
+    /// Lists the names (ULIDs) of all committed blocks, ascending.
     pub fn list(&self) -> Result<Vec<String>> {
         self.listed(true)
     }
 
-    /// A number that changes when this process adds or deletes a block, or replaces its tombstones.
+    /// A number that changes when this process adds or deletes a block, or replaces tombstones.
     pub fn changes(&self) -> u64 {
         self.names.changes()
     }
 
-    /// Directories that have the name of a block but no `meta.json`.
+    /// Lists the directories that have the name of a block but no `meta.json`.
     pub fn incomplete(&self) -> Result<Vec<String>> {
         self.listed(false)
     }
@@ -151,8 +150,8 @@ impl BlockDirs {
         loop {
             tries_left -= 1;
             let Some((names, others)) = self.try_list(whole, tries_left == 0)? else { continue };
-            // Giving such a directory a `meta.json` does not change the time of this one, so a list
-            // that leaves one out cannot be kept.
+            // When an incomplete directory gets its `meta.json`, the time of this directory does
+            // not change. So a listing without such a directory cannot be kept.
             if whole && others == 0 {
                 look.keep(&self.dir, &names);
             }
@@ -160,12 +159,12 @@ impl BlockDirs {
         }
     }
 
-    /// Lists the blocks, or with `whole` unset the incomplete directories, and counts the others.
+    /// Lists the blocks, or the incomplete directories if `whole` is false, and counts the others.
     /// Returns `None` if another process deleted a block meanwhile, because the listing may lack
-    /// the block that it was merged into. With `is_last`, returns the listing all the same.
+    /// the block into which it was merged. With `is_last`, returns the listing nevertheless.
     fn try_list(&self, whole: bool, is_last: bool) -> Result<Option<(Vec<String>, usize)>> {
         let (mut names, mut others) = (Vec::new(), 0);
-        // A listing needs a descriptor, and open files may have taken the last one.
+        // A listing needs a descriptor, and open block files may have used the last descriptor.
         let list = |dir: &Path| self.open_files.with_descriptor(|| self.disk.list(dir));
         for entry in list(&self.dir).map_err(Action::List.failed(&self.dir))? {
             let Some(name) = entry.name().filter(|name| entry.is_dir && is_block_name(name)) else {
@@ -188,8 +187,8 @@ impl BlockDirs {
     }
 
     /// Opens a file of a block: `meta.json`, `index`, `tombstones` or `chunks/NNNNNN`. It stays
-    /// readable after the block was deleted. `meta.json` and `tombstones` are opened now; other
-    /// files are opened by their first read, and may be closed while further files are read.
+    /// readable after the block is deleted. `meta.json` and `tombstones` are opened now; other
+    /// files are opened by their first read, and may be closed while others are read.
     pub fn open_file(&self, block: &str, file: &str) -> Result<BlockFile> {
         let path = self.file_path(block, file)?;
         let summaries = self.summaries.clone();
@@ -199,7 +198,7 @@ impl BlockDirs {
         };
         let (content, size_bytes) = match file {
             META_FILE | TOMBSTONES_FILE => {
-                // Opened at once: a later open could find a replacement of another length.
+                // Opened now: a later open could find a replacement of another length.
                 let open = || self.disk.open(&path, Access::Read);
                 let opened = self.open_files.with_descriptor(open);
                 let opened = opened.map_err(|error| failed(Action::Open, error))?;
@@ -217,21 +216,21 @@ impl BlockDirs {
         Ok(BlockFile { content, path: path.into(), size_bytes, summaries })
     }
 
-    /// Blocks with the times in their ULIDs, in milliseconds since the epoch.
+    /// Lists the blocks with the times in their ULIDs, in milliseconds since the epoch.
     pub fn times_ms(&self) -> Result<Vec<(String, i64)>> {
         let time_ms = |id: &str| Ulid::from_string(id).map_or(0, |ulid| ulid.timestamp_ms() as i64);
         Ok(self.list()?.into_iter().map(|id| (id.clone(), time_ms(&id))).collect())
     }
 
-    /// Begins a block under a new ULID of this time (milliseconds since the epoch).
+    /// Begins a block whose new ULID has this time (milliseconds since the epoch).
     pub fn create(&self, now_ms: i64) -> Result<BlockWriter> {
         self.create_for(now_ms, WrittenFor::Other)
     }
 
-    /// [`create`](BlockDirs::create), with the purpose for which bytes are counted.
+    /// [`create`](BlockDirs::create), with the account to which written bytes are added.
     pub fn create_for(&self, now_ms: i64, account: WrittenFor) -> Result<BlockWriter> {
         self.check_writable()?;
-        // A clock out of the range of ULIDs must not keep blocks from being made.
+        // A clock outside of the range of ULIDs must not prevent new blocks.
         let now_ms = u64::try_from(now_ms).unwrap_or(0).min(ULID_MS_MAX);
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms);
         let id = Ulid::from_datetime(now).to_string();
@@ -251,14 +250,14 @@ impl BlockDirs {
         })
     }
 
-    /// Deletes a block, which disappears from the list atomically. Its files are removed now, or
-    /// once nobody reads them any more.
+    /// Deletes a block, which disappears from listings atomically. Its files are removed now, or as
+    /// soon as nobody reads them.
     pub fn delete(&self, block: &str) -> Result<()> {
         self.check_writable()?;
         let from = self.block_path(block)?;
         let doomed = self.dir.join(format!("{block}{DELETION_SUFFIX}"));
         let rename = || match self.names.rename(&self.disk, &from, &doomed) {
-            // An earlier deletion left this directory, and the block was put back since.
+            // An earlier deletion left this directory, and someone has restored the block since.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
                 remove_tree(&self.disk, &doomed)?;
                 self.names.rename(&self.disk, &from, &doomed)
@@ -271,7 +270,7 @@ impl BlockDirs {
             }
             renamed => renamed.map_err(Action::Rename.failed(&from))?,
         };
-        // Before files are removed: a power cut could bring back a block without some of them.
+        // Before files are removed, because a power cut could bring back an incomplete block.
         self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
         pinned.remove_unread(self._lock.clone());
         Ok(())
@@ -291,7 +290,7 @@ impl BlockDirs {
         let mut total = 0;
         for block in self.list()? {
             match self.size_bytes(&block) {
-                // Deleted since the listing.
+                // The block was deleted after the listing.
                 Err(error) if error.is_not_found() => {}
                 counted => total += counted?,
             }
@@ -306,7 +305,7 @@ impl BlockDirs {
         }
     }
 
-    /// Path of a block's file, whether it exists or not.
+    /// Path of a block's file, which need not exist.
     pub fn file_path(&self, block: &str, file: &str) -> Result<PathBuf> {
         check_file_name(file)?;
         Ok(self.block_path(block)?.join(file))
@@ -365,7 +364,7 @@ impl BlockFile {
         self.summaries.of(&self.path)
     }
 
-    /// Keeps a summary of the file in memory, until others take its place.
+    /// Keeps a summary of the file in memory, until summaries of other files displace it.
     pub fn keep_summary(&self, summary: Vec<u8>) {
         self.summaries.keep(&self.path, summary);
     }
@@ -406,7 +405,7 @@ impl BlockWriter {
             return Err(DiskError::Hole { path: path.clone(), offset, size_bytes });
         }
         if let Err(source) = target.file.write_at(offset, bytes) {
-            // Cut back, so that a retry, once space is free, finds the file unchanged.
+            // The file is cut back, so that a retry after space was freed finds it unchanged.
             let _ = target.file.set_len(size_bytes);
             return Err(Action::Write.failed(path)(source));
         }
@@ -414,7 +413,7 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Makes the block durable and, atomically, visible.
+    /// Makes the block durable and then visible, atomically.
     pub fn commit(mut self) -> Result<()> {
         if !self.files.contains_key(META_FILE) {
             return Err(DiskError::BlockWithoutMeta { block: self.id.clone() });
@@ -435,9 +434,9 @@ impl BlockWriter {
             .rename(&*self.disk, &self.dir, &target)
             .map_err(Action::Rename.failed(&self.dir))?;
         if let Err(source) = self.disk.sync_dir(&self.parent) {
-            // The caller takes this for a failure, so the block must not be listed. If the rename
-            // cannot be undone durably, a complete block is better than one whose files were
-            // removed although it is visible, or becomes visible after a power cut.
+            // The caller treats this as a failure, so the block must not be listed. If the rename
+            // cannot be undone durably, the block stays complete. Otherwise its files would be
+            // removed while it is visible, or while a power cut could make it visible.
             let taken_back = self.names.rename(&*self.disk, &target, &self.dir);
             let is_gone = taken_back.and_then(|()| self.disk.sync_dir(&self.parent)).is_ok();
             self.committed = !is_gone;
@@ -485,12 +484,12 @@ impl Drop for BlockWriter {
     }
 }
 
-/// Returns whether a directory of this name can be a block: a ULID in its canonical spelling.
+/// Returns whether the name is that of a block: a ULID in its canonical spelling.
 pub(super) fn is_block_name(name: &str) -> bool {
     Ulid::from_string(name).is_ok_and(|ulid| ulid.to_string() == name)
 }
 
-/// Accepts only these four forms of names, so no name can lead out of the block.
+/// Accepts only these four forms of names, so that no name leads out of the block's directory.
 fn check_file_name(file: &str) -> Result<()> {
     let known = match file.split_once('/') {
         None => matches!(file, META_FILE | TOMBSTONES_FILE | "index"),

@@ -1,8 +1,8 @@
-//! Serializes listings of blocks with changes to them. A directory is read name by name, and a
-//! merge replaces several blocks by one, so a listing during the change could miss all of them.
+//! Serializes listings of blocks with changes. The system returns a directory's names one by one,
+//! and a merge replaces several blocks by one, so a listing during a merge could miss all of them.
 //!
-//! [`Names::rename`] adds and removes blocks. A listing is kept for later callers, as long as
-//! neither this process nor another one, by the directory's time, has changed anything.
+//! [`Names::rename`] adds and removes blocks. A listing is kept for later callers until this
+//! process changes the blocks, or the directory's time shows a change by another process.
 
 use crate::fs::Disk;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
-/// Changes within this time may leave the directory with the same time.
+/// Two changes within this time may leave the directory with the same modification time.
 const TIME_STEP: Duration = Duration::from_millis(100);
 
 /// The names of one data directory's blocks; clones share them.
@@ -22,7 +22,7 @@ pub(crate) struct Names {
     listed: Arc<Mutex<Option<Listed>>>,
 }
 
-/// A listing, and the state of the directory to which it belongs.
+/// A listing, and the state of the directory when it was made.
 struct Listed {
     dir: PathBuf,
     changes: u64,
@@ -30,7 +30,7 @@ struct Listed {
     blocks: Arc<[String]>,
 }
 
-/// A lock that keeps this process from changing blocks, and the time of the last change.
+/// A lock that prevents changes by this process, and the time of the directory's last change.
 pub(super) struct NamesGuard<'a> {
     names: &'a Names,
     changed_at: Option<SystemTime>,
@@ -41,7 +41,7 @@ impl Names {
     /// Locks the names against changes during a listing.
     pub(super) fn look(&self, disk: &dyn Disk, dir: &Path) -> NamesGuard<'_> {
         let turn = self.turns.read().unwrap_or_else(PoisonError::into_inner);
-        // Without a time nothing is kept, and every listing reads the directory.
+        // Without a time no listing is kept, and every listing reads the directory.
         let changed_at = disk.names_changed_at(dir).ok().flatten();
         NamesGuard { names: self, changed_at, _turn: turn }
     }
@@ -58,7 +58,7 @@ impl Names {
         self.changes.fetch_add(1, SeqCst);
     }
 
-    /// A number that grows with each change by this process.
+    /// Number of changes by this process.
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(SeqCst)
     }
@@ -78,7 +78,7 @@ impl NamesGuard<'_> {
     /// Keeps a listing that was made under this lock.
     pub(super) fn keep(&self, dir: &Path, blocks: &[String]) {
         let Some(changed_at) = self.changed_at else { return };
-        // A younger directory may change again without getting a new time.
+        // Within this time the directory may change again without getting a new time.
         if changed_at.elapsed().is_ok_and(|age| age >= TIME_STEP) {
             let (dir, changes) = (dir.to_owned(), self.names.changes());
             let listed = Listed { dir, changes, changed_at, blocks: blocks.into() };

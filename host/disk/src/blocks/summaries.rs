@@ -1,7 +1,7 @@
-//! Summaries of blocks' files, kept in memory for instances that open a file later.
+//! Summaries of block files, which the engine makes, kept in memory for later opens of a file.
 //!
-//! Bounded in bytes: the least recently used ones are dropped first, those of deleted blocks
-//! included.
+//! Their total size is limited. The least recently used summaries are dropped first, including
+//! summaries of deleted blocks.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -29,15 +29,15 @@ impl Summaries {
             let at = kept.iter().position(|summary| *summary.path == *path)?;
             let summary = kept.remove(at)?;
             let bytes = Arc::clone(&summary.bytes);
-            // The front is dropped first, so a used summary moves to the back.
+            // Summaries are dropped from the front, so a used summary moves to the back.
             kept.push_back(summary);
             bytes
         };
-        // Copied after the lock was released, because a summary may be megabytes long.
+        // Copied after the lock is released, because a summary may have megabytes.
         Some(found.to_vec())
     }
 
-    /// Keeps a summary, replacing an earlier one of the same file.
+    /// Keeps a summary, replacing an earlier summary of the same file.
     pub(super) fn keep(&self, path: &Arc<Path>, bytes: Vec<u8>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|summary| summary.path != *path);

@@ -1,12 +1,12 @@
-//! The files of a committed block that change: `tombstones`, and `meta.json`, which counts them.
+//! The two files of a block that change: `tombstones`, and `meta.json` with the number of them.
 //!
 //! ```text
 //! tombstones.tmp ─ write, sync ─ rename, sync directory ─▶ tombstones
 //! meta.json.tmp  ─ write, sync ─ rename, sync directory ─▶ meta.json
 //! ```
 //!
-//! Reads depend on `tombstones` only, so a crash between the two steps leaves an outdated count but
-//! no wrong answer. The next start removes files with the temporary names.
+//! Reads use only `tombstones`, so a crash between the two steps leaves a wrong number but no wrong
+//! result. The next start removes files with the temporary names.
 
 use super::{BlockDirs, META_FILE};
 use crate::error::{Action, Result};
@@ -14,14 +14,14 @@ use crate::fs::Disk;
 use crate::replace::{REPLACEMENT_SUFFIX, replace_file};
 
 impl BlockDirs {
-    /// Replaces the `tombstones` of a block, then its `meta.json`: each durably and atomically for
+    /// Replaces the `tombstones` of a block, then its `meta.json`: each durably, and atomically for
     /// readers that open the file. Open handles and hard links keep the old content.
     pub fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> Result<()> {
         self.check_writable()?;
         let dir = self.block_path(block)?;
         let replaced = replace_file(&self.disk, &dir, "tombstones", tombstones)
             .and_then(|()| replace_file(&self.disk, &dir, META_FILE, meta));
-        // Noted after a failure, too, because the first file may have been replaced.
+        // Also after a failure, because the first of the two files may have been replaced.
         self.names.note_change();
         replaced
     }

@@ -1,12 +1,12 @@
 //! The only access to the file system: the trait of a disk, and its implementation on real files.
 //!
-//! The rest of the crate reaches files through [`Disk`], so that a test can supply a disk that
-//! fails at the Nth call, runs full, or loses bytes that were not synced. Assumed of a disk:
+//! The rest of the crate accesses files through [`Disk`], so that a test can supply a disk that
+//! fails at the Nth call, becomes full, or loses bytes that were not synced. Assumptions:
 //!
-//! - `sync_data` makes a file's bytes and length survive a power cut, nothing else does;
-//! - a name created, renamed or removed survives once its directory was synced;
-//! - a rename within one directory is atomic; a write is not, it may be torn at any byte;
-//! - an open file stays readable after its name was removed.
+//! - only `sync_data` makes a file's bytes and length survive a power cut;
+//! - a name that was created, renamed or removed survives once its directory is synced;
+//! - a rename within one directory is atomic; a write is not, and may be torn at any byte;
+//! - an open file stays readable after its name is removed.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -24,14 +24,14 @@ mod wasi;
 #[cfg(target_os = "wasi")]
 use wasi as platform;
 
-/// Returns whether another process holds the exclusive lock on a file. A missing file is not
-/// locked, nor is any file on a platform without locks.
+/// Returns whether another process has locked a file exclusively. A missing file is not locked, nor
+/// is any file on a platform without locks.
 pub fn is_locked(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         opened => opened?,
     };
-    // Shared, so that two processes that only look do not take each other for a running node.
+    // Shared, so that two processes that only check the lock do not exclude each other.
     match file.try_lock_shared() {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
@@ -40,7 +40,7 @@ pub fn is_locked(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The operations on a file system that this crate needs.
+/// The operations of a file system that this crate needs.
 pub trait Disk: Send + Sync {
     /// Creates the directory and its parents; succeeds if the directory exists.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
@@ -48,7 +48,7 @@ pub trait Disk: Send + Sync {
     /// Creates an empty file for reading and writing. `AlreadyExists` if the name is taken.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Opens a file that exists, for reading and, if asked, writing.
+    /// Opens an existing file for reading or, with `Access::Write`, for reading and writing.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn DiskFile>>;
 
     fn file_size(&self, path: &Path) -> io::Result<u64>;
@@ -56,7 +56,7 @@ pub trait Disk: Send + Sync {
     /// Lists the entries of a directory, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>>;
 
-    /// Time of the last change to the names in a directory; `None` if the disk does not tell.
+    /// Time of the last change to the names in a directory; `None` if the disk does not provide it.
     fn names_changed_at(&self, _dir: &Path) -> io::Result<Option<SystemTime>> {
         Ok(None)
     }
@@ -74,27 +74,27 @@ pub trait Disk: Send + Sync {
     /// Makes the names in a directory survive a power cut.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes an exclusive lock on a file, which is created if it is missing. `None` if another
-    /// process holds it.
+    /// Locks a file exclusively, and creates it if it is missing. Returns `None` if another process
+    /// has locked the file.
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 
     /// Free bytes of a directory's file system that are available to this process.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 
-    /// Size of a directory's file system in bytes; `u64::MAX` if the system does not tell.
+    /// Size of a directory's file system in bytes; `u64::MAX` if the system does not report it.
     fn total_bytes(&self, _dir: &Path) -> io::Result<u64> {
         Ok(u64::MAX)
     }
 }
 
-/// One open file. Reads and writes name their offset, so threads can share a handle.
+/// One open file. Reads and writes have an offset, so threads can share a handle.
 pub trait DiskFile: Send + Sync {
     fn size(&self) -> io::Result<u64>;
 
     /// Fills `out` from `offset`. `UnexpectedEof` if the file ends earlier.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 
-    /// Writes all bytes at `offset`. After an error any part of them may have been written.
+    /// Writes all bytes at `offset`. After an error any part of the bytes may have been written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Truncates the file, or extends it with zero bytes.
@@ -126,13 +126,13 @@ pub type Lock = Arc<dyn Send + Sync>;
 pub struct RealDisk;
 
 impl DiskEntry {
-    /// The name as text; `None` for other names, which this crate does not use.
+    /// The name as text; `None` if it is not UTF-8. This crate uses no such names.
     pub fn name(&self) -> Option<&str> {
         self.name.to_str()
     }
 }
 
-/// Removes a directory with everything in it, deepest first. A missing directory is no error.
+/// Removes a directory with its content, deepest entries first. A missing directory is no error.
 pub fn remove_tree(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     let entries = match disk.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -148,7 +148,7 @@ pub fn remove_tree(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     disk.remove_dir(dir)
 }
 
-/// Bytes of all files in a directory and below it. Files that vanish meanwhile count as zero.
+/// Total size of the files in a directory and below it. Files that vanish meanwhile count as zero.
 pub fn tree_bytes(disk: &dyn Disk, dir: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in disk.list(dir)? {
@@ -187,7 +187,7 @@ impl Disk for RealDisk {
         for entry in std::fs::read_dir(dir)? {
             let entry = entry?;
             let meta = match entry.metadata() {
-                // Removed between the two calls: a block's deletion beside a walk for its size.
+                // The file was removed between the two calls, for example with a block.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 meta => meta?,
             };

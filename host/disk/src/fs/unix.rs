@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time for which a busy lock is tried again: a process that only tests the lock holds it briefly.
+/// Time for which a busy lock is retried: a process that only checks the lock has it briefly.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 pub fn free_bytes(dir: &Path) -> io::Result<u64> {
     let stat = statvfs(dir)?;
-    // Available blocks, not free ones: only root may use the reserve of the file system.
+    // `f_bavail`, not `f_bfree`: only root may use the reserve of the file system.
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
@@ -30,7 +30,7 @@ pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
         let mut options = OpenOptions::new();
         let opened = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = match opened {
-            // A file of another user can be locked through a read-only handle.
+            // A file that may not be written can still be locked through a read-only handle.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 File::open(path).map_err(|_| error)?
             }
@@ -45,8 +45,8 @@ pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         }
-        // Upstream removes its lock file when it ends. A lock on a file that was unlinked
-        // between the two calls would exclude no process.
+        // Upstream removes its lock file when it ends. If that happens between the two calls, the
+        // lock is on a file without a name, and excludes no process.
         let locked = file.metadata()?;
         let named = std::fs::metadata(path);
         if named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino())) {

@@ -1,8 +1,8 @@
 //! File operations of WASI that the standard library's portable part lacks.
 //!
-//! A component sees neither locks nor the free space of a device, so this platform cannot keep
-//! another process out of the directory: the program that runs the component locks the file `lock`,
-//! as `host/standalone/README.md` says.
+//! A component has no access to locks or to the free space of a device, so it cannot keep another
+//! process out of the directory. The program that runs the component locks the file `lock`, as
+//! `host/standalone/README.md` describes.
 
 use super::Lock;
 use rustix::io::{Errno, pread, pwrite};
@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// WASI does not tell the free space, so the device counts as unlimited.
+/// WASI does not report the free space, so the device counts as unlimited.
 pub fn free_bytes(_dir: &Path) -> io::Result<u64> {
     Ok(u64::MAX)
 }
@@ -20,7 +20,7 @@ pub fn total_bytes(_dir: &Path) -> io::Result<u64> {
     Ok(u64::MAX)
 }
 
-/// Creates the lock file and keeps it open. Excludes no other process.
+/// Creates the lock file and keeps it open. That does not exclude other processes.
 pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
@@ -30,7 +30,7 @@ pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
 pub fn read_exact_at(file: &File, mut offset: u64, out: &mut [u8]) -> io::Result<()> {
     let mut rest = out;
     while !rest.is_empty() {
-        // One call may read less than it was asked for.
+        // One call may read fewer bytes than requested.
         let read = match pread(file, &mut *rest, offset) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Err(Errno::INTR) => continue,
@@ -44,7 +44,7 @@ pub fn read_exact_at(file: &File, mut offset: u64, out: &mut [u8]) -> io::Result
 pub fn write_all_at(file: &File, mut offset: u64, bytes: &[u8]) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        // One call may write less than it was given.
+        // One call may write fewer bytes than requested.
         let written = match pwrite(file, rest, offset) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Err(Errno::INTR) => continue,

@@ -1,4 +1,4 @@
-//! Reads a head snapshot: checks that it matches the logs, then returns its pieces.
+//! Reads a head snapshot: checks that the logs have not changed since, then returns its pieces.
 
 use super::{HeadSnapshotError, MAGIC, PIECE_BYTES_MAX, Result, VERSION};
 use crate::DataDir;
@@ -19,12 +19,12 @@ pub struct HeadSnapshot {
     size_bytes: u64,
     /// Offset of the next piece.
     offset: u64,
-    /// Checksum of all lengths and checksums so far.
+    /// Checksum over the lengths and checksums that were read so far.
     checksum: u32,
 }
 
 impl HeadSnapshot {
-    /// Opens the directory's head snapshot, if there is one; returns an error if it is not usable.
+    /// Opens the directory's head snapshot, if it exists. Returns an error if it cannot be used.
     pub fn open(data: &DataDir) -> Result<Option<HeadSnapshot>> {
         let path = data.head_snapshot_path();
         let file = match data.disk().open(&path, Access::Read) {
@@ -34,7 +34,7 @@ impl HeadSnapshot {
         let size_bytes = file.size().map_err(Action::Open.failed(&path))?;
         let mut snapshot = HeadSnapshot { path, file, size_bytes, offset: 0, checksum: 0 };
         let written_at = snapshot.read_start()?;
-        // Prometheus makes its caches before it changes the logs, so these may still look the same.
+        // Prometheus makes its caches first, so the logs may be as before although it has run.
         if data.has_head_caches()? {
             return Err(HeadSnapshotError::OtherCaches);
         }
@@ -48,15 +48,15 @@ impl HeadSnapshot {
         self.size_bytes
     }
 
-    /// Replaces the buffer's content by the next piece; returns whether there was one. Once the end
-    /// was reached, all pieces are known to be undamaged.
+    /// Replaces the buffer's content by the next piece, and returns whether there was a piece. At
+    /// the end of the file, all pieces are known to be undamaged.
     pub fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool> {
         let at = self.offset;
         let mut frame = [0; 8];
         self.read(&mut frame)?;
         let (len, checksum) = (word(&frame, 0), word(&frame, 4));
         if len == 0 {
-            // The length of the file counts as well: bytes after the end marker are damage.
+            // The file must end here: bytes after the end marker are damage.
             return match checksum == self.checksum && self.offset == self.size_bytes {
                 true => Ok(false),
                 false => Err(HeadSnapshotError::Damaged {
@@ -66,7 +66,7 @@ impl HeadSnapshot {
             };
         }
         self.checksum = crc32c::crc32c_append(self.checksum, &frame);
-        // Checked before the buffer grows, because a damaged length may be anything.
+        // Checked before the buffer grows, because a damaged length can have any value.
         let too_long = len as usize > PIECE_BYTES_MAX;
         if too_long || u64::from(len) > self.size_bytes - self.offset {
             return Err(HeadSnapshotError::Damaged { offset: at, reason: "a piece is too long" });
@@ -79,7 +79,7 @@ impl HeadSnapshot {
         }
     }
 
-    /// Reads the head of the file and returns the state of the logs that it stores.
+    /// Reads the head of the file, and returns the description of the logs in it.
     fn read_start(&mut self) -> Result<Vec<u8>> {
         let damaged = |reason| HeadSnapshotError::Damaged { offset: 0, reason };
         let mut start = vec![0; START_BYTES as usize];
@@ -117,7 +117,7 @@ impl HeadSnapshot {
     }
 }
 
-/// Reads a little-endian `u32` at an offset; 0 past the end.
+/// Reads a little-endian `u32` at an offset; returns 0 beyond the end.
 fn word(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);
     word.map_or(0, |word| u32::from_le_bytes(*word))

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Number of bytes between syncs, which reveal a slow device early.
+/// Number of bytes after which the file is synced, so that a slow device is noticed early.
 const SYNC_EVERY_BYTES: u64 = 8 * 1024 * 1024;
 
 /// A head snapshot being written. Dropping it before [`commit`](HeadSnapshotWriter::commit) removes
@@ -23,7 +23,7 @@ pub struct HeadSnapshotWriter {
     file: Arc<dyn DiskFile>,
     bytes: u64,
     synced_bytes: u64,
-    /// Checksum of all lengths and checksums so far.
+    /// Checksum over the lengths and checksums that were written so far.
     checksum: u32,
     started: Instant,
     time_max: Duration,
@@ -31,11 +31,11 @@ pub struct HeadSnapshotWriter {
 }
 
 impl HeadSnapshotWriter {
-    /// Begins a snapshot for the present logs, which must be synced and receive no more writes.
-    /// Fails once `time_max` has passed.
+    /// Begins a snapshot for the present logs, which must be synced and not be written to any more.
+    /// [`add`](HeadSnapshotWriter::add) fails once `time_max` has passed.
     pub fn begin(data: &DataDir, time_max: Duration) -> Result<HeadSnapshotWriter> {
         let position = position(data)?;
-        // An old snapshot is useless from here on, and its space may be needed.
+        // From here on an old snapshot is useless, and its space may be needed.
         data.remove_head_snapshot()?;
         let unfinished = data.path().join(UNFINISHED_FILE);
         let file = data.disk().create(&unfinished).map_err(Action::Create.failed(&unfinished))?;
@@ -65,7 +65,7 @@ impl HeadSnapshotWriter {
         if piece.len() > PIECE_BYTES_MAX {
             return Err(HeadSnapshotError::PieceTooLong { bytes: piece.len() });
         }
-        // Asked for every piece, since other programs may fill the device meanwhile.
+        // Checked for every piece, since other programs may fill the device meanwhile.
         let free_bytes = self.data.free_bytes()?;
         if free_bytes < RESERVE_BYTES + piece.len() as u64 {
             return Err(HeadSnapshotError::NoRoom { free_bytes });
@@ -90,7 +90,7 @@ impl HeadSnapshotWriter {
         let path = self.data.path().join(FILE);
         let renamed = self.data.disk().rename(&self.unfinished, &path);
         renamed.map_err(Action::Rename.failed(&self.unfinished))?;
-        // From here on the file has its final name, so dropping must not remove anything.
+        // From here on the file has its final name, so dropping the writer must not remove it.
         self.committed = true;
         let dir = self.data.path();
         self.data.disk().sync_dir(dir).map_err(Action::Sync.failed(dir))?;

@@ -1,5 +1,5 @@
-//! The quarantine: damaged segments as they were found, logs that could not be replayed, and caches
-//! of a damaged log. They are moved here instead of being deleted.
+//! The quarantine: a directory of damaged segments as they were found, logs that could not be
+//! replayed, and caches of damaged logs. Files are moved to it instead of being deleted.
 //!
 //! ```text
 //! set-aside/
@@ -8,9 +8,9 @@
 //! └── 000003-20261121T141500Z-logs/                            wal/, wbl/ and caches of them
 //! ```
 //!
-//! Numbers ascend, whatever the clock does. Above the limit on their bytes the oldest entries are
-//! deleted. The newest entry and the newest logs stay, however large, so the directory holds at
-//! most the limit, one log and one entry. Upstream's programs ignore the directory.
+//! The numbers ascend, even if the clock goes back. If the entries exceed the size limit, the
+//! oldest are deleted. The newest entry and the newest `logs` entry always stay, so the directory
+//! can exceed the limit by these two. Upstream's programs ignore the directory.
 
 use super::copy::copy_file;
 use super::error::{Action, Result};
@@ -29,7 +29,7 @@ pub const QUARANTINE_DIR: &str = "set-aside";
 pub const QUARANTINE_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
 
 const LOGS: &str = "logs";
-/// Name of the logs' entry while they are moved.
+/// Name of the `logs` entry until all of its directories are moved.
 const UNFINISHED_LOGS: &str = "logs.unfinished";
 const UNFINISHED_SUFFIX: &str = ".tmp";
 
@@ -58,9 +58,9 @@ pub struct QuarantineStats {
     /// found.
     pub segments: u64,
     pub damaged_places: u64,
-    /// Bytes in those damaged places.
+    /// Bytes in the damaged places.
     pub damaged_bytes: u64,
-    /// Logs quarantined as a whole, because they could not be replayed.
+    /// Entries with whole logs, which were quarantined because they could not be replayed.
     pub logs: u64,
 }
 
@@ -81,14 +81,14 @@ impl Quarantine {
         Quarantine { disk, data, state: Arc::new(state) }
     }
 
-    /// Sets the limit of the size; with 0, only logs that could not be replayed are kept.
+    /// Sets the size limit. With a limit of 0, only logs that could not be replayed are kept.
     pub fn set_bytes_max(&self, bytes_max: u64) {
         self.state.bytes_max.store(bytes_max, Relaxed);
         self.trim();
     }
 
-    /// Sets the clock for the names of entries, in milliseconds since the epoch, in place of the
-    /// system's. Only the first call has an effect.
+    /// Replaces the system's clock for the names of entries; `now_ms` returns milliseconds since
+    /// the epoch. Only the first call has an effect.
     pub fn set_clock(&self, now_ms: fn() -> i64) {
         let _ = self.state.now_ms.set(now_ms);
     }
@@ -110,7 +110,7 @@ impl Quarantine {
                 continue;
             };
             let path = dir.join(name);
-            // A size of 0 if another process deletes the entry meanwhile.
+            // The size is 0 if another process deletes the entry meanwhile.
             let size_bytes = match entry.is_dir {
                 true => tree_bytes(&*self.disk, &path).unwrap_or(0),
                 false => entry.size_bytes,
@@ -142,14 +142,14 @@ impl Quarantine {
         self.state.damaged_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Keeps a damaged segment under a second name; the caller replaces the original. Returns the
-    /// path in the quarantine, or `None` if the limit is 0.
+    /// Keeps a damaged segment by a second name in the quarantine; the caller replaces the
+    /// original. Returns the second name, or `None` if the limit is 0.
     pub(super) fn keep_segment(&self, path: &Path) -> Result<Option<PathBuf>> {
         if self.state.bytes_max.load(Relaxed) == 0 {
             return Ok(None);
         }
         let kept = self.place(&self.name_of(path))?;
-        // Not every file system has hard links.
+        // A file system without hard links needs a copy.
         if self.disk.link(path, &kept).is_err() {
             self.copy(path, &kept)?;
         }
@@ -158,7 +158,7 @@ impl Quarantine {
         Ok(Some(kept))
     }
 
-    /// Moves a file or directory here. Returns its new path, or `None` if the limit is 0.
+    /// Moves a file or directory here and returns its new path; deletes it if the limit is 0.
     pub(super) fn take(&self, path: &Path) -> Result<Option<PathBuf>> {
         if self.state.bytes_max.load(Relaxed) == 0 {
             remove_any(&*self.disk, path).map_err(Action::Remove.failed(path))?;
@@ -171,7 +171,7 @@ impl Quarantine {
             self.state.segments.fetch_add(1, Relaxed);
         }
         self.sync(&self.dir())?;
-        // The target first: after a power cut between the two syncs the entry must have some name.
+        // The target first: a power cut between the syncs must not lose both names.
         if let Some(parent) = path.parent() {
             self.sync(parent)?;
         }
@@ -179,16 +179,16 @@ impl Quarantine {
         Ok(Some(kept))
     }
 
-    /// Moves directories of the data directory, in this order, into one entry, which is a data
-    /// directory of its own. A crash leaves each directory in one of the two places; calling again
-    /// with the remaining ones finishes the entry. Returns the entry's path; `None` if there is
-    /// nothing to move or to finish.
+    /// Moves directories of the data directory, in the given order, into one entry, which can be
+    /// opened as a data directory. A crash leaves each directory either here or there; another call
+    /// with the remaining directories finishes the entry. Returns the entry's path, or `None` if
+    /// there is nothing to move or to finish.
     pub(super) fn take_logs(&self, names: &[String]) -> Result<Option<PathBuf>> {
         let unfinished = self.dir().join(UNFINISHED_LOGS);
         if names.is_empty() && !self.exists(&self.dir(), UNFINISHED_LOGS) {
             return Ok(None);
         }
-        // A directory of this name is left from an unfinished call, so its entry is ended first.
+        // An unfinished call left a directory of this name, so its entry is finished first.
         if names.iter().any(|name| self.exists(&unfinished, name)) {
             self.finish_logs(&unfinished)?;
         }
@@ -198,7 +198,7 @@ impl Quarantine {
             let moved = self.disk.rename(&from, &unfinished.join(name));
             moved.map_err(Action::Rename.failed(&from))?;
         }
-        // The new place first: after a power cut between the syncs each directory has some name.
+        // The target first: a power cut between the syncs then loses neither name of a directory.
         self.sync(&unfinished)?;
         self.sync(&self.data)?;
         let kept = self.finish_logs(&unfinished)?;
@@ -214,7 +214,7 @@ impl Quarantine {
         Ok(kept)
     }
 
-    /// Deletes the oldest entries until the rest is within the limit.
+    /// Deletes the oldest entries until the rest does not exceed the limit.
     pub(super) fn trim(&self) {
         let bytes_max = self.state.bytes_max.load(Relaxed);
         let entries = match self.entries() {
@@ -232,7 +232,7 @@ impl Quarantine {
                 return;
             }
             let is_kept = [&newest, &newest_logs].into_iter().flatten().any(|kept| kept == entry);
-            // Entries without a number are not tidepool's.
+            // tidepool did not make entries without a number, so it keeps them.
             if is_kept || entry.number == 0 {
                 continue;
             }
@@ -254,7 +254,7 @@ impl Quarantine {
         self.data.join(QUARANTINE_DIR)
     }
 
-    /// Name of the entry for this file or directory.
+    /// Name of the entry for a file or directory of the data directory.
     fn name_of(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.data).unwrap_or(path);
         let parts = inside.components().map(|part| part.as_os_str().to_string_lossy());
@@ -286,13 +286,13 @@ impl Quarantine {
             self.disk.rename(&unfinished, to).map_err(Action::Rename.failed(&unfinished))
         });
         if named.is_err() {
-            // Removed now, since the space may be needed; the next start tries again.
+            // Removed now, since its space may be needed; otherwise the next start removes it.
             let _ = self.disk.remove_file(&unfinished);
         }
         named
     }
 
-    /// Removes unfinished copies that a crash left.
+    /// Removes incomplete copies that a crash left.
     pub(super) fn sweep(&self) -> Result<()> {
         let dir = self.dir();
         let found = match self.disk.list(&dir) {
@@ -318,18 +318,18 @@ impl Quarantine {
 }
 
 impl QuarantineEntry {
-    /// Returns whether the entry holds whole logs, so that it can be opened as a data directory.
+    /// Returns whether the entry has whole logs, and so can be opened as a data directory.
     pub fn is_logs(&self) -> bool {
         self.is_dir && self.name.ends_with(&format!("-{LOGS}"))
     }
 
-    /// Time at which the entry was quarantined, by the clock of that time.
+    /// Time at which the entry was made, by the clock at that time.
     pub fn time(&self) -> Option<&str> {
         self.name.split('-').nth(1)
     }
 }
 
-/// Number at the beginning of a name; 0 if it has none.
+/// Number at the beginning of an entry's name; 0 if the name has none.
 fn number_of(name: &str) -> u64 {
     name.split('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! The format of floats in the in-order log if the user does not set one: Prometheus' records, or
-//! columns, which are smaller and which only tidepool reads. An upgrade must not change which
+//! Chooses the format of floats in the in-order log if the user sets none: Prometheus' records, or
+//! columns, which are smaller, but which only tidepool reads. An upgrade must not change which
 //! programs can read a directory, so only directories that tidepool made get columns:
 //!
 //! ```text
@@ -11,10 +11,10 @@
 //!            no mark, any data          ──▶ prometheus
 //! ```
 //!
-//! The mark is a file, `wal-by-columns`, which Prometheus ignores. Only its existence counts; its
-//! text is for people. If a crash loses the mark, the log decides, and at worst it gets Prometheus'
-//! records. Prometheus makes its caches when it starts, before it reads the log, and tidepool
-//! removes them only after this decision.
+//! The mark is a file, `wal-by-columns`, which Prometheus ignores. Only its existence matters; its
+//! text is for users. If a crash loses the mark, the log decides; at worst the choice is
+//! Prometheus' records. Prometheus makes its caches when it starts, before it reads the log, and
+//! tidepool removes them only after this choice.
 
 use super::DataDir;
 use super::blocks::is_block_name;
@@ -31,7 +31,7 @@ const MARK: &str = "wal-by-columns";
 const MARK_TEXT: &str = "tidepool writes the log of this directory by columns, which Prometheus does not read.\n\
      Before Prometheus works here, stop tidepool and run: tidepool tsdb compact --head DIR\n";
 
-/// Names in a store that has been used, apart from blocks, caches and the log.
+/// Names of files and directories of a used store, apart from blocks, caches and the log.
 const DATA: [&str; 5] = [
     OUT_OF_ORDER_WAL_DIR,
     SNAPSHOTS_DIR,
@@ -40,7 +40,7 @@ const DATA: [&str; 5] = [
     "thanos.shipper.json",
 ];
 
-/// Names that are allowed in a directory without data.
+/// Names that are expected in a directory without data.
 const NEW: [&str; 8] = [
     LOCK_FILE,
     WAL_DIR,
@@ -52,11 +52,11 @@ const NEW: [&str; 8] = [
     "lost+found",
 ];
 
-/// Maximum number of bytes of the log that are searched for floats.
+/// Maximum number of bytes of the log in which floats are searched.
 const LOOK_BYTES_MAX: u64 = 16 << 20;
 
-/// First bytes of records of floats: upstream's (`tsdb/record/record.go`), without and with start
-/// timestamps, and the engine's columns; older versions wrote 201.
+/// First byte of upstream's records of floats (`tsdb/record/record.go`): without start timestamps,
+/// then with them. The first bytes of the engine's column records follow: 201 is of older versions.
 const SAMPLES_RECORD: u8 = 2;
 const SAMPLES_V2_RECORD: u8 = 11;
 const COLUMNS_RECORDS: [u8; 2] = [201, 203];
@@ -69,7 +69,7 @@ pub enum RecordFormat {
     Columns,
 }
 
-/// Reason for the choice of a format.
+/// Reason for which a format was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatReason {
     /// A flag sets the format.
@@ -79,12 +79,12 @@ pub enum FormatReason {
     Log,
     Marked,
     New,
-    /// The directory has data and no mark.
+    /// The directory has data but no mark.
     NotMade,
     NotMarked,
 }
 
-/// Signs in a directory that decide about the format.
+/// Signs in a directory on which the choice of the format depends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct DirectoryState {
     has_head_caches: bool,
@@ -96,8 +96,8 @@ struct DirectoryState {
 impl DirectoryState {
     fn choice(self) -> (RecordFormat, FormatReason) {
         match self {
-            // By how recent a sign is: Prometheus makes its caches before it writes to the log, and
-            // a mark may be older than the last records of the log.
+            // The most recent sign first: Prometheus makes its caches before it writes to the log,
+            // and the mark may be older than the last records of the log.
             DirectoryState { has_head_caches: true, .. } => {
                 (RecordFormat::Prometheus, FormatReason::PrometheusWorked)
             }
@@ -110,7 +110,7 @@ impl DirectoryState {
 }
 
 impl DataDir {
-    /// Decides the format of floats from now on, and creates or removes the mark accordingly. Must
+    /// Chooses the format of floats from now on, and creates or removes the mark accordingly. Must
     /// be called before the logs are opened.
     pub fn settle_record_format(
         &self,
@@ -120,7 +120,7 @@ impl DataDir {
         let (format, reason) = match wanted {
             Some(format) => (format, FormatReason::Flag),
             None => {
-                // The log is read only if no flag decides, since that may take some time.
+                // The log is read only if no flag decides, since reading it may take some time.
                 seen.newest_floats = self.newest_floats()?;
                 seen.choice()
             }
@@ -135,17 +135,17 @@ impl DataDir {
             );
         }
         match (format, reason) {
-            // A run with Prometheus' records also decides for later runs without a flag.
+            // The choice of Prometheus' records also applies to later runs without a flag.
             (RecordFormat::Prometheus, _) if seen.has_mark => {
                 if let Err(error) = self.remove_mark() {
-                    // Harmless once the log holds a sample, since the log comes before the mark.
+                    // Harmless once the log has a sample: the log is considered before the mark.
                     tracing::warn!(%error, "could not remove the mark of a log by columns");
                 }
             }
             (RecordFormat::Columns, FormatReason::Log | FormatReason::New) if !seen.has_mark => {
                 if let Err(error) = self.replace_file(MARK, MARK_TEXT.as_bytes()) {
                     tracing::warn!(%error, "could not mark the directory as one of tidepool's own");
-                    // Without a mark a later start would not know whose directory this is.
+                    // Without a mark a later start would not know that tidepool made the directory.
                     if reason == FormatReason::New {
                         return Ok((RecordFormat::Prometheus, FormatReason::NotMarked));
                     }
@@ -156,7 +156,7 @@ impl DataDir {
         Ok((format, reason))
     }
 
-    /// Collects the signs that need no look into the log.
+    /// Collects the signs that do not require reading the log.
     fn seen_by_name(&self) -> Result<DirectoryState> {
         let mut seen = DirectoryState::default();
         for entry in self.disk.list(&self.path).map_err(Action::List.failed(&self.path))? {
@@ -170,8 +170,8 @@ impl DataDir {
         Ok(seen)
     }
 
-    /// Returns a name that does not belong into a directory without data. Hidden files and the
-    /// files of a new file system are no sign of another owner.
+    /// Returns a name that is not expected in a directory without data. Hidden files and files of a
+    /// new file system are no sign of another owner.
     fn foreign_name(&self) -> Result<Option<String>> {
         let entries = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
         let names = entries.iter().filter_map(|entry| entry.name());
@@ -179,7 +179,7 @@ impl DataDir {
         Ok(foreign.next().map(str::to_owned))
     }
 
-    /// Format of the newest floats in the log, whichever program wrote them.
+    /// Returns the format of the newest floats in the log, whichever program wrote them.
     fn newest_floats(&self) -> Result<Option<RecordFormat>> {
         let is_float = |record: &[u8]| float_format(record).is_some();
         let newest = newest_record(self, LOOK_BYTES_MAX, is_float)?;
@@ -193,8 +193,8 @@ impl DataDir {
     }
 }
 
-/// Returns whether an entry with this name belongs to a store that has been used. Not for the log,
-/// which opening the directory creates: its content counts.
+/// Returns whether an entry with this name belongs to a used store. The log's directory does not
+/// count, because opening the data directory creates it; the log's content counts.
 fn is_data(name: &str) -> bool {
     DATA.contains(&name) || is_head_cache(name) || is_block_name(name)
 }

@@ -1,11 +1,11 @@
-//! Snapshots: directories of blocks as they were at one moment, for backups.
+//! Snapshots for backups: directories with the blocks as of one point in time.
 //!
 //! ```text
 //! snapshots/<name>.tmp/<ULID>/… ── commit: sync directories, rename ──▶ snapshots/<name>/
 //! ```
 //!
-//! Blocks are hard links: a block's files are replaced, never rewritten, so the snapshot keeps its
-//! content while the block changes, and takes no space until the block is dropped. Without hard
+//! The files are hard links. A block's files are replaced, never rewritten, so the snapshot keeps
+//! its content while the block changes, and needs no space until the block is dropped. Without hard
 //! links the files are copied. The next start removes unfinished snapshots by their suffix.
 
 use super::blocks::BlockDirs;
@@ -26,7 +26,7 @@ pub struct SnapshotWriter {
     name: String,
     dir: PathBuf,
     committed: bool,
-    /// Bytes of the device that copies must leave free.
+    /// Free bytes of the device that copies must leave.
     reserve_bytes: u64,
     _lock: Lock,
 }
@@ -48,12 +48,12 @@ impl SnapshotWriter {
             reserve_bytes,
             _lock: data.lock(),
         };
-        // The directory of all snapshots may be new, too.
+        // The directory `snapshots` itself may be new, too.
         writer.sync(data.path())?;
         Ok(writer)
     }
 
-    /// Adds a committed block in its present state.
+    /// Adds a committed block as it is now.
     pub fn add_block(&self, block: &str) -> Result<()> {
         let (from, to) = (self.data.path().join(block), self.dir.join(block));
         for dir in ["", "chunks"] {
@@ -74,7 +74,7 @@ impl SnapshotWriter {
         let target = snapshots.join(&self.name);
         self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
         self.committed = true;
-        // After `committed`: the snapshot is visible, so an error here must not remove it.
+        // Set before the sync: the snapshot is visible, so an error here must not remove it.
         self.sync(&snapshots)?;
         Ok(target)
     }
@@ -82,7 +82,7 @@ impl SnapshotWriter {
     fn link_files(&self, from: &Path, to: &Path) -> Result<()> {
         self.disk.create_dir(to).map_err(Action::Create.failed(to))?;
         for entry in self.disk.list(from).map_err(Action::List.failed(from))? {
-            // A block's tombstones may be replaced at this moment, by way of a temporary file.
+            // The block's tombstones may be in replacement now, which uses a temporary file.
             let is_unfinished = entry.name().is_none_or(is_unfinished);
             if !entry.is_dir && !is_unfinished {
                 let (path, link) = (from.join(&entry.name), to.join(&entry.name));
@@ -98,7 +98,7 @@ impl SnapshotWriter {
     }
 
     fn copy(&self, from: &Path, to: &Path, size_bytes: u64) -> Result<()> {
-        // Checked per file, since other writers fill the device meanwhile.
+        // Checked for each file, since other writers may fill the device meanwhile.
         let free_bytes = self.disk.free_bytes(&self.dir).map_err(Action::Open.failed(&self.dir))?;
         if free_bytes < size_bytes.saturating_add(self.reserve_bytes) {
             let full = format!(

@@ -1,6 +1,6 @@
-//! Reading ahead: a thread reads, checks and decompresses a log while earlier batches are applied.
+//! Reads ahead: a thread reads, checks and decompresses a log while earlier batches are applied.
 //!
-//! The batches are the same as without the thread. Until it ends, only the thread uses the files.
+//! The batches are the same as without the thread. While the thread runs, only it uses the files.
 
 use super::replay::{Replay, ReplayBatch};
 use crate::error::Result;
@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Maximum number of waiting batches: enough to bridge a slow read, at a cost of a few mebibytes.
+/// Maximum number of waiting batches: enough for the time of a slow read, in a few mebibytes.
 const BATCHES_MAX: usize = 4;
 
-/// A replay, optionally on a thread of its own.
+/// A replay that can run on a thread of its own.
 pub(super) struct ReadAhead {
     replay: Arc<Mutex<Replay>>,
     thread: Option<Reader>,
@@ -28,13 +28,13 @@ impl ReadAhead {
         ReadAhead { replay: Arc::new(Mutex::new(replay)), thread: None }
     }
 
-    /// Starts the thread. Batches are of about `bytes_max`, whatever `next` asks for.
+    /// Starts the thread. Its batches have about `bytes_max` bytes, whatever `next` requests.
     pub fn start(&mut self, bytes_max: u32) {
         let (sender, batches) = sync_channel(BATCHES_MAX);
         let replay = Arc::clone(&self.replay);
         let read = move || {
             let mut replay = replay.lock().unwrap_or_else(PoisonError::into_inner);
-            // After an error the loop reads again, as a caller without the thread would.
+            // After an error the loop reads again, as a caller would without the thread.
             while let Some(batch) = replay.batch(bytes_max).transpose() {
                 if sender.send(batch).is_err() {
                     break;
@@ -59,11 +59,11 @@ impl ReadAhead {
             }
             self.end_thread();
         }
-        // A thread that reached the end leaves nothing to read, so this returns `None`.
+        // If the thread has reached the end, nothing is left to read, and this returns `None`.
         self.replay.lock().unwrap_or_else(PoisonError::into_inner).batch(bytes_max)
     }
 
-    /// Ends the thread and runs `work` on the replay, once all is read.
+    /// Ends the thread, then runs `work` on the replay, which must be at its end.
     pub fn ended<T>(mut self, work: impl FnOnce(&mut Replay) -> T) -> T {
         self.end_thread();
         work(&mut self.replay.lock().unwrap_or_else(PoisonError::into_inner))
@@ -71,7 +71,7 @@ impl ReadAhead {
 
     fn end_thread(&mut self) {
         let Some(Reader { batches, thread }) = self.thread.take() else { return };
-        // A thread blocked in `send` ends only when the receiver is gone.
+        // Without a receiver, a thread that is blocked in `send` ends.
         drop(batches);
         if let Err(panic) = thread.join()
             // A second panic during unwinding would abort the process.
@@ -83,8 +83,8 @@ impl ReadAhead {
 }
 
 impl Drop for ReadAhead {
-    /// Waits for the thread, because no other log of the directory may be opened before it closes
-    /// its files.
+    /// Waits for the thread: another log of the directory may be opened only after the thread has
+    /// closed its files.
     fn drop(&mut self) {
         self.end_thread();
     }

@@ -1,12 +1,12 @@
-//! A new log in place of one that was quarantined. Its segment numbers continue after those of the
-//! old log, because forwarding tells the logs apart by the numbers.
+//! Begins a new log in place of a quarantined log. Its segment numbers continue after the numbers
+//! of the old log, because forwarding distinguishes the logs by these numbers.
 //!
 //! ```text
 //! before   00000005  00000006      now   checkpoint.00000006/00000000  00000007     both empty
 //! ```
 //!
-//! Upstream requires that the first segment of a log is number 0 or follows a checkpoint. An
-//! out-of-order log has no checkpoints.
+//! Upstream requires that the first segment of a log has number 0 or follows a checkpoint; hence
+//! the empty checkpoint. An out-of-order log has no checkpoints.
 
 use super::segment::{WalListing, checkpoint_name, segment_name, unfinished_checkpoint_name};
 use crate::OUT_OF_ORDER_WAL_DIR;
@@ -16,7 +16,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Begins the log in the empty directory `dir` after the log in `before`, if there is one.
+/// Begins a log in the empty directory `dir` after the log in `before`, if that log exists.
 pub(crate) fn begin_behind(disk: &dyn Disk, before: Option<&Path>, dir: &Path) -> Result<()> {
     let listing = match before.map(|before| (before, disk.list(before))) {
         None => return Ok(()),
@@ -27,7 +27,7 @@ pub(crate) fn begin_behind(disk: &dyn Disk, before: Option<&Path>, dir: &Path) -
     let Some(next) = last.checked_add(1) else { return Ok(()) };
     disk.create_dir(dir).map_err(Action::Create.failed(dir))?;
     if !dir.ends_with(OUT_OF_ORDER_WAL_DIR) {
-        // Like any checkpoint: a crash before the rename leaves a name that the next start removes.
+        // Under a temporary name, which the next start removes after a crash before the rename.
         let unfinished = dir.join(unfinished_checkpoint_name(last));
         disk.create_dir(&unfinished).map_err(Action::Create.failed(&unfinished))?;
         create(disk, &unfinished.join(segment_name(0)))?;

@@ -1,4 +1,4 @@
-//! Checkpoints: a shorter log that replaces all segments up to one.
+//! Checkpoints: a checkpoint is a shorter log that replaces all segments up to a number.
 //!
 //! ```text
 //! checkpoint.00000006.tmp/00000000…   written, synced
@@ -6,9 +6,9 @@
 //!        └─ remove segments up to 6 and older checkpoints, oldest first
 //! ```
 //!
-//! A crash before the rename leaves the old log, a crash after it the new one. Files that it could
-//! not remove any more are ignored by replay and removed by the next checkpoint. The oldest are
-//! removed first, so that the remaining segments have no gap, which upstream would refuse.
+//! A crash before the rename leaves the old log, a crash after it the new log. Replay ignores
+//! replaced files that remain after a crash, and the next checkpoint removes them. The oldest files
+//! are removed first, so that the remaining segments have no gap, which upstream would refuse.
 
 use super::removal::Removal;
 use super::segment::{WalListing, checkpoint_name, unfinished_checkpoint_name};
@@ -19,14 +19,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A checkpoint that is being written beside the log. Dropping it without
+/// A checkpoint that is being written next to the log. Dropping it before
 /// [`commit`](CheckpointWriter::commit) removes all of its files.
 pub struct CheckpointWriter {
     disk: Arc<dyn Disk>,
     wal_dir: PathBuf,
     dir: PathBuf,
     last_segment: u32,
-    /// Whether an earlier commit reached the rename.
+    /// Whether the checkpoint has its final name already, by an earlier commit that failed later.
     is_named: bool,
     writer: SegmentWriter,
     removal: Arc<Removal>,
@@ -35,7 +35,7 @@ pub struct CheckpointWriter {
     _lock: Lock,
 }
 
-/// Marks that a checkpoint is being written, until dropped.
+/// Marks that a checkpoint is being written, until this value is dropped.
 pub(super) struct BusyFlag(Arc<AtomicBool>);
 
 impl BusyFlag {
@@ -54,7 +54,7 @@ impl Drop for BusyFlag {
 }
 
 impl CheckpointWriter {
-    /// Begins a checkpoint; the caller has validated the number.
+    /// Begins a checkpoint; the caller has checked the number.
     pub(super) fn begin(
         removal: Arc<Removal>,
         wal_dir: PathBuf,
@@ -66,7 +66,7 @@ impl CheckpointWriter {
     ) -> Result<CheckpointWriter> {
         let disk = Arc::clone(&removal.disk);
         let dir = wal_dir.join(unfinished_checkpoint_name(last_segment));
-        // An attempt of this process may have failed to remove its directory.
+        // An earlier attempt of this process may have failed to remove this directory.
         remove_tree(&*disk, &dir).map_err(Action::Remove.failed(&dir))?;
         disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), Some(0), options);
@@ -86,10 +86,10 @@ impl CheckpointWriter {
         })
     }
 
-    /// Appends all records, or none; they must come in replay order.
+    /// Appends all records or none. Records must be in the order of replay.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<()> {
         match self.is_named {
-            // The existing checkpoint has these records, so `commit` only has to finish it.
+            // The existing checkpoint contains these records, so `commit` only has to finish it.
             true => Ok(()),
             false => self.writer.append(records).map(drop),
         }
@@ -100,7 +100,7 @@ impl CheckpointWriter {
         if !self.is_named {
             self.write_and_name()?;
         }
-        // Before this sync a power cut may undo the rename, so nothing may be deleted earlier.
+        // A power cut before this sync may undo the rename, so nothing may be deleted before.
         self.disk.sync_dir(&self.wal_dir).map_err(Action::Sync.failed(&self.wal_dir))?;
         self.removal.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.remove_replaced() {
@@ -117,7 +117,7 @@ impl CheckpointWriter {
         self.writer.finish()?;
         self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
         let target = self.wal_dir.join(checkpoint_name(self.last_segment));
-        // Only a directory without segments can have the name: see `Wal::checkpoint`.
+        // Only a checkpoint without segments can have this name: see `Wal::checkpoint`.
         remove_tree(&*self.disk, &target).map_err(Action::Remove.failed(&target))?;
         self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
         self.committed = true;

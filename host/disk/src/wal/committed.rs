@@ -1,26 +1,26 @@
-//! Positions up to which a log is written, from its writer to readers in the same process.
+//! Tells readers in the same process up to which position the writer has written a log.
 //!
 //! A failed write is undone by cutting the file back, and a segment whose name cannot be made
-//! durable is removed again. So neither a file's length nor a name in a listing proves that the
-//! bytes will stay; the committed position does. It never moves back within one run of the log.
+//! durable is removed again. So neither the length of a file nor a listed name proves that bytes
+//! will stay. The committed position proves it, and never moves back while the process runs.
 //!
 //! ```text
-//! segments   of earlier lives │ ended by this one │ the open one │ one that is being created
-//! readable   all of the file  │ all of the file   │ its length   │ nothing
+//! segments   of earlier runs  │ ended by this run │ the open one │ being created
+//! readable   the whole file   │ the whole file    │ its length   │ nothing
 //! ```
 
 use super::LogKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The positions of both logs of a data directory; clones share them.
+/// The committed positions of both logs of a data directory; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct CommittedLogs {
     in_order: Committed,
     out_of_order: Committed,
 }
 
-/// The position of one log. Before a writer begins, nothing is being written and the files' lengths
-/// count.
+/// The committed position of one log. `None` before a writer begins: then nothing is being written,
+/// and the lengths of the files apply.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Committed(Arc<Mutex<Option<State>>>);
 
@@ -28,7 +28,7 @@ pub(super) struct Committed(Arc<Mutex<Option<State>>>);
 struct State {
     /// The first segment that the writer may create.
     first: u32,
-    /// Number of the open segment, and its length that is written.
+    /// Number of the open segment, and the number of its bytes that are written.
     open: Option<(u32, u64)>,
 }
 
@@ -47,7 +47,7 @@ impl Committed {
         *self.lock() = Some(State { first, open: None });
     }
 
-    /// Notes that `bytes` of `segment` are written; all earlier segments have ended.
+    /// Notes that `bytes` of `segment` are written. All earlier segments have ended.
     pub fn publish(&self, segment: u32, bytes: u64) {
         if let Some(state) = &mut *self.lock() {
             state.open = Some((segment, bytes));
@@ -57,7 +57,7 @@ impl Committed {
     /// Number of readable bytes in a segment whose file has `file_bytes`.
     pub fn bytes_of(&self, segment: u32, file_bytes: u64) -> u64 {
         match *self.lock() {
-            // The file's length may have been read before the latest write.
+            // `min`, because the file's length may have been read before the latest write.
             Some(State { first, open }) if segment >= first => match open {
                 Some((open, bytes)) if segment == open => file_bytes.min(bytes),
                 Some((open, _)) if segment < open => file_bytes,
@@ -71,10 +71,10 @@ impl Committed {
         self.lock().and_then(|state| state.open).is_some_and(|(open, _)| open == segment)
     }
 
-    /// The last readable segment, given the last one in the directory.
+    /// Number of the last readable segment; `last_listed` is the last one in the directory.
     pub fn last_of(&self, last_listed: u32) -> Option<u32> {
         match *self.lock() {
-            // No segment of this run has a whole record yet.
+            // The writer has no open segment, so only segments of earlier runs are readable.
             Some(State { first, open: None }) => Some(last_listed).min(first.checked_sub(1)),
             Some(State { open: Some((open, _)), .. }) => Some(last_listed.min(open)),
             None => Some(last_listed),

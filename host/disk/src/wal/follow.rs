@@ -1,8 +1,8 @@
-//! Reads a log while its writer appends to it, including held segments.
+//! Reads a log while its writer appends to it, including segments that are held for forwarding.
 //!
-//! Records of the segment being written are read up to the position that its writer has committed:
-//! the file may be longer for a moment, until a failed write is undone. If the end of the last
-//! segment looks torn, it is read again later.
+//! In the segment that is being written, records are read up to the position that the writer has
+//! committed: until a failed write is undone, the file may be longer. If the last segment seems to
+//! end in a torn record, the end is read again later.
 
 use super::LogKind;
 use super::committed::Committed;
@@ -26,10 +26,10 @@ pub struct LogFollower {
     log: LogKind,
     dir: PathBuf,
     unpacker: Unpacker,
-    /// The segment to read next, if none is open.
+    /// Number of the segment to read next, if no segment is open.
     next_segment: u32,
     current: Option<Current>,
-    /// Segment and byte at which reading stops.
+    /// Segment and byte at which reading stops: see [`LogFollower::observe`].
     limit: Option<(u32, u64)>,
 }
 
@@ -38,10 +38,10 @@ struct Current {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     reader: SegmentReader,
-    /// Readable length of the file at the last look.
+    /// Readable length of the file when it was last checked.
     size_bytes: u64,
     records: u32,
-    /// Whether a later segment existed when the length was read.
+    /// Whether a later segment existed at that time, so that the length is final.
     is_final: bool,
 }
 
@@ -51,11 +51,11 @@ pub enum Followed {
     /// Whole records of a segment.
     Records {
         segment: u32,
-        /// The first record's number within the segment.
+        /// Number of the first of these records within the segment.
         first: u32,
         records: Records,
     },
-    /// A segment was read to its end.
+    /// The segment was read to its end.
     End {
         /// Number of the segment that has ended.
         segment: u32,
@@ -64,14 +64,14 @@ pub enum Followed {
     Nothing,
 }
 
-/// Files with the series of a log before a segment: a checkpoint, and the segments after it.
+/// Files with the series of the records before a segment: checkpoints, and segments between them.
 pub struct SeriesFiles {
     files: std::vec::IntoIter<(u32, PathBuf)>,
     disk: Arc<dyn Disk>,
 }
 
 impl LogFollower {
-    /// Begins at the front of `segment`, or of the first later one.
+    /// Begins at the front of `segment` or, without this segment, of the first later one.
     pub fn new(data: &DataDir, log: LogKind, segment: u32) -> LogFollower {
         LogFollower {
             disk: data.disk(),
@@ -86,9 +86,9 @@ impl LogFollower {
         }
     }
 
-    /// Limits reading to the present end of the log, until the next call.
+    /// Limits reading to the present end of the log. The next call moves the limit.
     pub fn observe(&mut self) -> Result<()> {
-        // Unset first, because `size_of` would apply the old limit.
+        // Removed first, because `size_of` would apply the old limit.
         self.limit = None;
         let last = self.segments()?.pop();
         let last = last.map(|last| (last.number, self.size_of(last.number, last.size_bytes)));
@@ -96,13 +96,13 @@ impl LogFollower {
         Ok(())
     }
 
-    /// The last of the listed segments that may be read.
+    /// Number of the last segment in the list that may be read.
     fn last_of(&self, segments: &[SegmentFile]) -> Option<u32> {
         let last = segments.last().and_then(|found| self.committed.last_of(found.number));
         self.limit.map_or(last, |(segment, _)| last.min(Some(segment)))
     }
 
-    /// Number of readable bytes in a segment.
+    /// Number of readable bytes in a segment whose file has `size` bytes.
     fn size_of(&self, segment: u32, size: u64) -> u64 {
         let size = self.committed.bytes_of(segment, size);
         match self.limit {
@@ -112,7 +112,7 @@ impl LogFollower {
         }
     }
 
-    /// The position: the segment, and the number of its next record.
+    /// The position: the number of the segment, and of its next record.
     pub fn place(&self) -> (u32, u32) {
         match &self.current {
             Some(current) => (current.segment, current.records),
@@ -125,17 +125,17 @@ impl LogFollower {
         Ok(self.segments()?.last().map(|found| found.number))
     }
 
-    /// Returns whether the open segment, at the last look, has bytes that could not be read.
+    /// Returns whether the open segment has bytes that could not be read when it was last checked.
     pub fn is_stuck(&self) -> bool {
         self.current.as_ref().is_some_and(|current| {
             let left = current.size_bytes.saturating_sub(current.reader.whole_end());
-            // Fewer bytes are the padding of a page. After an ended segment's last record there is
-            // only padding, or damage that the replay has judged.
+            // Fewer bytes are padding of a page. Only the open segment counts: in an ended segment
+            // the rest is padding, or damage that the replay has reported.
             left >= HEADER_BYTES as u64 && self.committed.is_open(current.segment)
         })
     }
 
-    /// Bytes of the log that were not read yet.
+    /// Number of bytes of the log that were not read yet.
     pub fn bytes_left(&self) -> u64 {
         let place = self.place().0;
         let segments = self.segments().unwrap_or_default();
@@ -146,11 +146,11 @@ impl LogFollower {
         bytes.saturating_sub(self.current.as_ref().map_or(0, |c| c.reader.whole_end()))
     }
 
-    /// Lists all segments, held ones included, ascending by number.
+    /// Lists all segments, including held segments, ascending by number.
     fn segments(&self) -> Result<Vec<SegmentFile>> {
         let WalListing { mut segments, .. } = listing(&*self.disk, &self.holding.dir(self.log))?;
         let live = listing(&*self.disk, &self.dir)?;
-        // A segment that is being moved may be in both lists.
+        // A segment that is being moved may be in both listings.
         segments.retain(|held| live.segments.iter().all(|found| found.number != held.number));
         segments.extend(live.segments);
         segments.sort_by_key(|found| found.number);
@@ -175,18 +175,17 @@ impl LogFollower {
                 self.current = None;
                 return Ok(Followed::End { segment });
             }
-            // Only now, when the known length was read, does a new look at the file tell whether
-            // there is more.
+            // The file is checked again only when its known length was read.
             if !self.look_again()? {
                 return Ok(Followed::Nothing);
             }
         }
     }
 
-    /// Continues after the last whole record, up to the segment's present length; returns whether
-    /// it has grown or become final.
+    /// Continues after the last whole record, up to the segment's present length. Returns whether
+    /// the segment has grown or its length has become final.
     fn look_again(&mut self) -> Result<bool> {
-        // The list comes before the length: once a later segment exists, the length is final.
+        // The listing comes before the length: if a later segment exists, the length is final.
         let later = self.last_of(&self.segments()?);
         let Some(Current { segment, path, file, .. }) = &self.current else { return Ok(false) };
         let is_final = later > Some(*segment);
@@ -230,15 +229,15 @@ impl LogFollower {
                 "segments of the WAL are missing; what they held is not forwarded"
             );
         }
-        // The segment may have been moved to the held ones since the listing.
+        // The segment may have been moved to the held segments since the listing.
         let name = path.file_name().map(|name| self.holding.dir(self.log).join(name));
         let opened = self.disk.open(&path, Access::Read).or_else(|error| match &name {
             Some(held) => self.disk.open(held, Access::Read),
             None => Err(error),
         });
         let file = opened.map_err(Action::Open.failed(&path))?;
-        // In this order: the length includes everything that was written before a later segment
-        // appeared.
+        // The length is read after the listing. So if a later segment is listed, the length
+        // includes everything.
         let is_final = last > Some(number);
         let size = file.size().map_err(Action::Open.failed(&path))?;
         let size = self.size_of(number, size);
@@ -264,7 +263,7 @@ impl Current {
         records
     }
 
-    // Called for final segments only, so a torn end can no longer become whole.
+    // Called only for a final length, so a torn end cannot become whole any more.
     fn report_damage(&mut self) {
         if let Tail::Torn { .. } = self.reader.tail() {
             self.reader.count_tail();
@@ -279,13 +278,13 @@ impl Current {
 }
 
 impl SeriesFiles {
-    /// Lists the files with the series of a segment of the in-order log, and of later segments.
+    /// Lists the files that have the series of records from `segment` of the in-order log on.
     pub fn before(data: &DataDir, segment: u32) -> Result<SeriesFiles> {
         let (disk, holding) = (data.disk(), data.holding());
         let held = listing(&*disk, &holding.dir(LogKind::InOrder))?;
         let live = listing(&*disk, &data.wal_path())?;
-        // All of them: rows still to be read may refer to series that no other file has. Segments
-        // that no destination needs have been released.
+        // All earlier files: rows that are still to be read may refer to series that no other file
+        // has. Segments that no destination needs were deleted before.
         let segments = held.segments.iter().chain(&live.segments);
         let before = segments.filter(|found| found.number < segment);
         let mut files: Vec<_> = before.map(|found| (found.number, found.path.clone())).collect();
@@ -294,7 +293,7 @@ impl SeriesFiles {
                 files.push((found.number, inside.path));
             }
         }
-        // Later files override earlier ones, and a checkpoint overrides the segments it replaces.
+        // Later files override earlier files, and a checkpoint the segments that it replaces.
         files.sort_by_key(|(number, _)| *number);
         Ok(SeriesFiles { files: files.into_iter(), disk })
     }
@@ -305,7 +304,7 @@ impl SeriesFiles {
         Ok(live.checkpoints.last().map(|found| found.number))
     }
 
-    /// The files of the newest checkpoint, and its number.
+    /// Returns the files of the newest checkpoint, and its number.
     pub fn newest_checkpoint(data: &DataDir) -> Result<Option<(u32, SeriesFiles)>> {
         let disk = data.disk();
         let live = listing(&*disk, &data.wal_path())?;

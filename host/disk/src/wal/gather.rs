@@ -1,16 +1,16 @@
-//! Buffering: records appended to a segment may wait in memory, to be written in long pieces.
+//! Buffering: appended records can be gathered in memory first, to be written in long pieces.
 //!
 //! ```text
 //! segment  │ written ………………………… │ gathered …… │
 //!          0             written_bytes     size_bytes
 //! ```
 //!
-//! This spares flash: a system writes dirty pages back after half a minute at the latest, so a page
-//! that fills slowly is written again and again.
+//! Buffering spares flash: the system writes dirty pages to the device after half a minute at the
+//! latest, so a page that fills slowly is written again and again.
 //!
-//! Invariants: appended bytes are in the file or gathered, never split; gathered bytes are dropped
-//! only when the file has them, so a failed write is retried at the same offset, over any bytes
-//! that it left there; the gathered bytes exceed the limit only for a single longer batch.
+//! Invariants: a batch is in the file or gathered as a whole. Gathered bytes are dropped only when
+//! the file has them; so a failed write is retried at the same offset, over bytes that it may have
+//! left. The gathered bytes exceed the limit only by one long batch.
 
 use crate::fs::DiskFile;
 use std::io;
@@ -25,10 +25,10 @@ pub(super) struct SegmentTail {
     gathered_bytes_max: usize,
 }
 
-/// Reason for which no byte was appended.
+/// Reason for which nothing was appended.
 pub(super) enum AppendFailure {
     Write {
-        /// Whether some bytes remain after the end, because cutting the file back failed too.
+        /// Whether bytes remain after the end, because cutting the file back failed, too.
         left_behind: bool,
         source: io::Error,
     },
@@ -52,7 +52,7 @@ impl SegmentTail {
         self.written_bytes
     }
 
-    /// Number of bytes that only this process's memory holds.
+    /// Number of bytes that exist only in this process's memory.
     pub fn unwritten_bytes(&self) -> u64 {
         self.gathered.len() as u64
     }
@@ -67,24 +67,24 @@ impl SegmentTail {
         if self.gathered.len() + bytes.len() > self.gathered_bytes_max {
             self.flush().map_err(AppendFailure::Flush)?;
         }
-        // May exceed the limit by one long batch, which must not be split.
+        // A single batch may exceed the limit, because batches are not split.
         self.gathered.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Writes the gathered bytes. After an error they stay gathered.
+    /// Writes the gathered bytes. After an error the bytes stay gathered.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.gathered.is_empty() {
             return Ok(());
         }
         let gathered = std::mem::take(&mut self.gathered);
         let written = self.write(&gathered);
-        // Put back whether the write failed or not: the bytes, or else the allocation, are needed.
+        // Put back in both cases: after an error for the bytes, otherwise for the allocation.
         self.gathered = gathered;
         match written {
             Ok(()) => {
                 self.gathered.clear();
-                // Frees the room that a single long batch needed.
+                // Frees the memory that a single long batch needed.
                 self.gathered.shrink_to(self.gathered_bytes_max);
                 Ok(())
             }
@@ -103,8 +103,8 @@ impl SegmentTail {
         self.file.set_len(size_bytes)
     }
 
-    /// Writes at the end of the file. After an error the file is cut back to its length; the
-    /// error's flag tells whether that failed, so that bytes remain after the end.
+    /// Writes at the end of the file. After an error, cuts the file back to its length; the flag in
+    /// the error tells whether that failed as well, so that bytes remain after the end.
     fn write(&mut self, bytes: &[u8]) -> Result<(), (io::Error, bool)> {
         match self.file.write_at(self.written_bytes, bytes) {
             Ok(()) => {

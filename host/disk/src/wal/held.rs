@@ -1,12 +1,12 @@
-//! Segments that the head no longer needs but a destination still reads. They are moved instead of
-//! deleted, together with the checkpoints that introduce their series.
+//! Held segments: segments that the head no longer needs but forwarding still reads. They are moved
+//! instead of deleted, together with the checkpoints that have their series.
 //!
 //! ```text
 //! wal/00000007          ─▶ forward/held/wal/00000007
 //! wal/checkpoint.000…4  ─▶ forward/held/wal/checkpoint.000…4
 //! ```
 //!
-//! Upstream ignores `forward/`. Forwarding deletes the segments: see [`HeldSegments::release`].
+//! Upstream ignores `forward/`. Forwarding deletes segments by [`HeldSegments::release`].
 
 use super::LogKind;
 use super::segment::WalListing;
@@ -18,20 +18,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The directory of all files of forwarding.
+/// The directory with all files of forwarding.
 pub const FORWARD_DIR: &str = "forward";
 
 /// Suffix of the file in `forward` that stores a destination's position in the logs.
 pub const POSITION_SUFFIX: &str = ".position";
 
-/// Subdirectory of the segments that only forwarding reads.
+/// Subdirectory for held segments.
 const HELD_DIR: &str = "held";
 
-/// Switch that keeps deleted segments for forwarding; clones share it.
+/// Switch: if on, segments are held for forwarding instead of deleted. Clones share the switch.
 #[derive(Clone, Debug)]
 pub struct Holding {
     dir: PathBuf,
-    /// Locked while a file is moved, so that none arrives after the switch is turned off.
+    /// Locked while a file is moved, so that no file is moved after the switch was turned off.
     is_on: Arc<Mutex<bool>>,
 }
 
@@ -84,7 +84,7 @@ impl Holding {
         let dir = self.dir.join(log);
         disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
         let to = dir.join(name);
-        // An existing file of this name belongs to a log that was removed since.
+        // An existing file of this name belongs to an earlier log, which was removed.
         let _ = disk.remove_file(&to);
         remove_tree(disk, &to).or_else(is_file).map_err(Action::Remove.failed(&to))?;
         disk.rename(path, &to).map_err(Action::Rename.failed(path))?;
@@ -101,7 +101,7 @@ fn is_file(error: io::Error) -> io::Result<()> {
 }
 
 impl DataDir {
-    /// Holds files of the logs from now on if any destination has stored a position.
+    /// Turns holding on if a destination has stored a position.
     pub fn hold_for_readers(&self) -> Result<()> {
         let dir = self.path().join(FORWARD_DIR);
         let entries = match self.disk().list(&dir) {
@@ -138,10 +138,10 @@ impl HeldSegments {
         listing.segments.iter().map(|found| (found.number, found.size_bytes)).collect()
     }
 
-    /// Deletes files that are not needed by a reader that reads each log from the given segment on
-    /// and needs the series before it: a checkpoint, and the segments after it. Rows of the
-    /// out-of-order log may refer to series that a newer checkpoint no longer has, so only
-    /// checkpoints up to `series` count; without one, all of the in-order log stays.
+    /// Deletes held files that no reader needs. Readers read each log from the given segment on,
+    /// and need the series of earlier segments: from a checkpoint, and the segments after it. Rows
+    /// of the out-of-order log may refer to series that newer checkpoints lack, so only checkpoints
+    /// up to `series` are used. If there is none, the whole in-order log stays.
     pub fn release(&self, in_order: u32, out_of_order: u32, series: Option<u32>) -> Result<()> {
         let dir = self.holding.dir(LogKind::InOrder);
         let held = listing(&*self.disk, &dir)?;
@@ -150,7 +150,7 @@ impl HeldSegments {
         let numbers = checkpoints
             .map(|found| found.number)
             .filter(|number| *number < in_order && Some(*number) <= series);
-        // The base checkpoint itself stays: it has the series of the segments it covers.
+        // The base checkpoint stays, because it has the series of the segments that it covers.
         if let Some(base) = numbers.max() {
             for found in held.segments.iter().filter(|found| found.number <= base) {
                 self.remove(&found.path)?;
@@ -160,7 +160,7 @@ impl HeldSegments {
                     .map_err(Action::Remove.failed(&found.path))?;
             }
         }
-        // The out-of-order log introduces no series, so the reader's position alone decides.
+        // The out-of-order log has no series, so only the reader's position matters.
         let held = listing(&*self.disk, &self.holding.dir(LogKind::OutOfOrder))?;
         for found in held.segments.iter().filter(|found| found.number < out_of_order) {
             self.remove(&found.path)?;
@@ -168,7 +168,7 @@ impl HeldSegments {
         Ok(())
     }
 
-    /// Deletes all held files, once no reader is left.
+    /// Deletes all held files. Meant for when no reader is left.
     pub fn clear(&self) -> Result<()> {
         let dir = &self.holding.dir;
         remove_tree(&*self.disk, dir).map_err(Action::Remove.failed(dir))

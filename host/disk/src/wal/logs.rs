@@ -15,18 +15,18 @@ pub enum LogKind {
     OutOfOrder,
 }
 
-/// Both logs. The out-of-order log is created with its first sample: older versions of upstream's
-/// tools fail on an empty one.
+/// Both logs. The out-of-order log is created with its first sample, because older versions of
+/// upstream's tools fail on an empty one.
 pub struct Logs {
     data: DataDir,
     options: WalOptions,
     in_order: Wal,
     out_of_order: Option<Wal>,
-    /// Batch size for reading the out-of-order log ahead, until its replay begins; `None` without.
+    /// Batch size for reading the out-of-order log ahead; `None` from the begin of its replay on.
     ahead_bytes_max: Option<u32>,
 }
 
-/// A view of both logs' figures that outlives them and can be sent to any thread.
+/// Figures of both logs. They outlive the logs and can be sent to any thread.
 #[derive(Clone)]
 pub struct LogsMonitor {
     pub in_order: WalMonitor,
@@ -44,8 +44,8 @@ impl LogKind {
 }
 
 impl LogsMonitor {
-    /// Figures of the replay of both logs. Segment numbers are those of the log that is being read,
-    /// or was read last.
+    /// Figures of the replay of both logs together. Segment numbers are numbers of the log that is
+    /// being read, or was read last.
     pub fn replay(&self) -> ReplayStats {
         let in_order = self.in_order.stats().replay;
         match &self.out_of_order {
@@ -66,29 +66,29 @@ impl Logs {
         Ok(Logs { data: data.clone(), options, in_order, out_of_order, ahead_bytes_max: None })
     }
 
-    /// Returns one of the two logs. Both must have been replayed.
+    /// Returns one of the logs, creating the out-of-order log if necessary. Both must be replayed.
     pub fn get(&mut self, log: LogKind) -> Result<&mut Wal> {
         match (log, &mut self.out_of_order) {
             (LogKind::InOrder, _) => Ok(&mut self.in_order),
             (LogKind::OutOfOrder, Some(out_of_order)) => Ok(out_of_order),
             (LogKind::OutOfOrder, none) => {
                 let out_of_order = none.insert(Wal::open_out_of_order(&self.data, self.options)?);
-                // The log is new, so the first batch ends its replay, which unlocks appending.
+                // A new log has nothing to replay, so this call ends the replay and allows appends.
                 out_of_order.replay_batch(1)?;
                 Ok(out_of_order)
             }
         }
     }
 
-    /// A view of the figures for other threads. Includes the out-of-order log only if it existed at
+    /// Returns the figures for other threads. Includes the out-of-order log only if it existed at
     /// the start.
     pub fn monitor(&self) -> LogsMonitor {
         let out_of_order = self.out_of_order.as_ref().map(Wal::monitor);
         LogsMonitor { in_order: self.in_order.monitor(), out_of_order }
     }
 
-    /// Returns whether all records of earlier runs in both logs could be read, as far as is known
-    /// now.
+    /// Returns whether all records of earlier runs in both logs could be read, as far as the logs
+    /// were read so far.
     pub fn is_whole(&self) -> bool {
         let logs = [Some(&self.in_order), self.out_of_order.as_ref()];
         logs.into_iter().flatten().all(|log| log.stats().replay.is_whole())
@@ -101,14 +101,14 @@ impl Logs {
             .map_or(Ok(0), |out_of_order| out_of_order.drop_records(is_dropped))
     }
 
-    /// Returns the next batch of records of earlier runs: all of the in-order log, then the
+    /// Returns the next batch of records of earlier runs: first the whole in-order log, then the
     /// out-of-order log.
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>> {
         if let Some(batch) = self.in_order.replay_batch(bytes_max)? {
             return Ok(Some((LogKind::InOrder, batch)));
         }
         let Some(out_of_order) = &mut self.out_of_order else { return Ok(None) };
-        // Only now: two threads that read ahead would double the memory for waiting batches.
+        // Only now: two threads that read ahead would double the memory for batches.
         if let Some(bytes_max) = self.ahead_bytes_max.take() {
             out_of_order.read_ahead(bytes_max);
         }
@@ -135,7 +135,7 @@ impl Logs {
 
     /// Appends records to one of the logs: see [`Wal::append`].
     pub fn append<R: AsRef<[u8]>>(&mut self, log: LogKind, records: &[R]) -> Result<u32> {
-        // Only then, because a write for every append would undo the in-order log's buffering.
+        // Only if the out-of-order log may write: a write for each append would undo the buffering.
         if log == LogKind::OutOfOrder && self.get(log)?.may_write(records) {
             self.write_in_order()?;
         }
@@ -156,7 +156,7 @@ impl Logs {
         self.get(LogKind::OutOfOrder)?.truncate(last_segment)
     }
 
-    /// Writes the in-order log's buffered records before the out-of-order log writes its own:
+    /// Writes the in-order log's buffered records. Must come before the out-of-order log writes:
     /// without the series in the in-order log, readers and the next start cannot use the
     /// out-of-order samples.
     fn write_in_order(&mut self) -> Result<()> {
@@ -167,9 +167,9 @@ impl Logs {
         self.in_order.unwritten_bytes() + self.out_of_order.as_ref().map_or(0, Wal::unwritten_bytes)
     }
 
-    /// Syncs if a sync is due, and returns whether one was. If a sender waits for durable records,
-    /// a sync is always due, even without new records: earlier records of the sender may still
-    /// depend on a sync that failed.
+    /// Syncs if a sync is due, and returns whether it was due. If a sender waits for durable
+    /// records, a sync is always due, even without new records: earlier records of the sender may
+    /// be lost by a sync that failed.
     pub fn sync_if_due(&mut self, now: Instant, is_waited_for: bool) -> Result<bool> {
         let is_waited_for = is_waited_for && self.options.sync == SyncPolicy::Always;
         match is_waited_for || self.sync_due_at().is_some_and(|due_at| due_at <= now) {
@@ -181,7 +181,7 @@ impl Logs {
     /// Makes every record appended so far survive a power cut, as far as possible.
     pub fn sync(&mut self) -> Result<()> {
         let in_order = self.in_order.sync();
-        // Out-of-order samples must not become durable before the series they refer to.
+        // Out-of-order samples must not become durable before the series to which they refer.
         if self.in_order.unwritten_bytes() > 0 {
             return in_order;
         }

@@ -1,7 +1,7 @@
-//! Reads the logs without changing them: nothing is created, truncated, repaired or locked, and
-//! another process may be writing meanwhile.
+//! Reads the logs without changing them: creates, truncates, repairs and locks nothing. Another
+//! process may write to the logs meanwhile.
 //!
-//! All files are opened at once, so that files which a checkpoint replaces meanwhile stay readable.
+//! All files are opened at the start, so that files that a checkpoint replaces stay readable.
 
 use super::logs::LogKind;
 use super::pack::Unpacker;
@@ -17,10 +17,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Number of listings that are tried if a listed file is gone before it is opened.
+/// Maximum number of listings, if a listed file is removed before it is opened.
 const LIST_TRIES: usize = 10;
 
-/// Reads both logs from beginning to end: all of the in-order log, then the out-of-order log.
+/// Reads both logs from beginning to end: first the in-order log, then the out-of-order log.
 #[derive(Default)]
 pub struct LogReader {
     files: VecDeque<OpenSource>,
@@ -41,13 +41,13 @@ struct OpenSource {
 #[derive(Debug)]
 pub struct LogPiece {
     pub log: LogKind,
-    /// The segment's number; a checkpoint counts as the last segment it covers.
+    /// Number of the segment; a file of a checkpoint has the number of the last segment it covers.
     pub segment: u32,
     pub path: PathBuf,
     /// Whole records, each with its offset in the file.
     pub records: Vec<(u64, Vec<u8>)>,
     pub damaged: Vec<DamagedPlace>,
-    /// A tail that a crash may have torn, or that another process is writing at this moment.
+    /// An end that a crash may have torn, or that another process is writing now.
     pub torn_tail: Option<DamagedPlace>,
 }
 
@@ -56,8 +56,8 @@ impl LogReader {
     pub fn open(data: &DataDir) -> Result<LogReader> {
         let mut reader = LogReader::default();
         let disk = data.disk();
-        // The out-of-order log first: if a cut removes one of its segments meanwhile, the cut's
-        // block is committed already, and so are its in-order samples.
+        // The out-of-order log first: if a cut removes a segment of it meanwhile, the cut's block
+        // is committed already, with the out-of-order and the in-order samples.
         for (log, dir) in [
             (LogKind::OutOfOrder, data.out_of_order_wal_path()),
             (LogKind::InOrder, data.wal_path()),
@@ -65,7 +65,7 @@ impl LogReader {
             let (files, plan_oddities) = open_log(&*disk, log, &dir)?;
             reader.bytes_total += files.iter().map(|file| file.source.size_bytes).sum::<u64>();
             reader.oddities.extend(plan_oddities);
-            // Prepended: the second log of the loop is to be read first.
+            // Prepended, because the in-order log is opened second but read first.
             reader.files = files.into_iter().chain(reader.files.drain(..)).collect();
         }
         Ok(reader)
@@ -85,14 +85,14 @@ impl LogReader {
         &self.oddities
     }
 
-    /// Number of bytes read, and of all bytes to read.
+    /// Number of bytes read so far, and number of all bytes to read.
     pub fn progress(&self) -> (u64, u64) {
         let in_current = self.current.as_ref().map_or(0, |(_, reader)| reader.position());
         (self.bytes_done + in_current, self.bytes_total)
     }
 
     /// Returns the next records of one segment, about `bytes_max` long, with the damage between
-    /// them; `None` at the end.
+    /// them; `None` at the end of both logs.
     pub fn next(&mut self, bytes_max: u32) -> Option<LogPiece> {
         loop {
             let (file, mut reader) = match self.current.take() {
@@ -126,7 +126,7 @@ impl LogReader {
                     is_at_end = true;
                     break;
                 };
-                // At least 1, so that empty records cannot make a piece endless.
+                // At least 1, so that a piece of empty records ends, too.
                 bytes += record.len().max(1);
                 piece.records.push((reader.record_start(), record));
             }
@@ -137,8 +137,8 @@ impl LogReader {
                         DamagedPlace { offset: whole_end, bytes: size_bytes - whole_end, cause };
                     piece.damaged = reader.take_damaged();
                     if *is_last {
-                        // The tail was counted last; in the last segment a write in progress is no
-                        // damage.
+                        // The torn tail is the last counted place. In the last segment it may be a
+                        // write in progress, which is no damage.
                         piece.damaged.pop();
                         piece.torn_tail = Some(place);
                     }
@@ -158,7 +158,7 @@ impl LogReader {
     }
 }
 
-/// Opens all files of a log, and lists the directory again if a file vanished meanwhile.
+/// Opens all files of a log. If a file was removed meanwhile, lists the directory again.
 fn open_log(disk: &dyn Disk, log: LogKind, dir: &Path) -> Result<(Vec<OpenSource>, Vec<Oddity>)> {
     let mut tries_left = LIST_TRIES;
     'list: loop {
@@ -174,7 +174,7 @@ fn open_log(disk: &dyn Disk, log: LogKind, dir: &Path) -> Result<(Vec<OpenSource
         for source in sources {
             match disk.open(&source.path, Access::Read) {
                 Ok(file) => files.push(OpenSource { log, source, file }),
-                // A checkpoint replaced the file, so the list is stale as a whole.
+                // A checkpoint has replaced the file, so the whole listing is outdated.
                 Err(error) if is_gone(&error) && tries_left > 0 => continue 'list,
                 Err(error) => {
                     let (path, reason) = (source.path, error.to_string());

@@ -7,18 +7,17 @@
 //! This module does not interpret records. Bytes and names are upstream's
 //! (`tsdb/docs/format/wal.md` and `tsdb/wlog` in prometheus/prometheus), so either program can read
 //! the other's log.
-//!
 //! Invariants: a segment of an earlier run is never written to, except to cut a torn tail off the
-//! last one; a segment that is damaged, or in which Prometheus left marks, may be replaced by
-//! another (see `repair`, `rewrite`); damaged bytes are never deleted, but quarantined; a batch
-//! lies in one segment as a whole or not at all; a failed sync is reported, and no later sync makes
-//! up for it.
+//! last segment. A segment that is damaged, or has Prometheus' marks, may be replaced by another
+//! (see `repair`, `rewrite`). Damaged bytes are never deleted, but quarantined. A batch is in one
+//! segment as a whole or not at all. A failed sync is reported, and no later sync makes its records
+//! durable.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
-//! (buffering in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` and `newest`
-//! (reading without a replay), `checkpoint`, `removal`, `held` (segments moved instead of deleted),
-//! `behind` (a new log), `committed` and `follow` (reading behind the writer), `rewrite`, `sync`
-//! (policy), `stats` (figures).
+//! (buffering in memory), `reader`, `replay`, `ahead` (replay on a thread), `repair`, `look` and
+//! `newest` (reading without a replay), `checkpoint`, `removal`, `held` (segments moved instead of
+//! deleted), `behind` (a new log), `committed` and `follow` (reading while the log is written),
+//! `rewrite`, `sync` (policy), `stats` (figures).
 
 mod ahead;
 mod behind;
@@ -89,13 +88,13 @@ use std::time::Instant;
 use sync::SyncClock;
 use writer::{SegmentWriter, WriterOptions};
 
-/// Upstream's segment length. The last batch of a segment may make it longer.
+/// Upstream's segment length. A batch at the end of a segment may exceed it.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 128 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalOptions {
-    /// Length at which a segment ends, except for a batch that was promised to it: a multiple of 32
-    /// KiB.
+    /// Length at which a segment ends, a multiple of 32 KiB. Only a batch to which the segment was
+    /// promised may exceed the length.
     pub segment_bytes_max: u64,
     pub compression: Compression,
     pub sync: SyncPolicy,
@@ -106,7 +105,7 @@ pub struct Wal {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     options: WalOptions,
-    /// Present until the log was read to its end.
+    /// `Some` until the log is read to its end.
     replay: Option<ReadAhead>,
     writer: SegmentWriter,
     clock: SyncClock,
@@ -127,8 +126,8 @@ impl Default for WalOptions {
 }
 
 impl Wal {
-    /// Opens the in-order log for replay. No other `Wal` of the log, and none of its checkpoint
-    /// writers, may exist.
+    /// Opens the in-order log for replay. Neither another `Wal` nor a checkpoint writer of the log
+    /// may exist.
     pub fn open(data: &DataDir, options: WalOptions) -> Result<Wal> {
         Wal::open_in(data, LogKind::InOrder, options)
     }
@@ -137,7 +136,7 @@ impl Wal {
     pub fn open_out_of_order(data: &DataDir, options: WalOptions) -> Result<Wal> {
         let dir = LogKind::OutOfOrder.dir(data);
         data.disk().create_dir(&dir).map_err(Action::Create.failed(&dir))?;
-        // The directory's name must be as durable as the records synced in it.
+        // The name of the directory must be as durable as the records that are synced in it.
         data.disk().sync_dir(data.path()).map_err(Action::Sync.failed(data.path()))?;
         Wal::open_in(data, LogKind::OutOfOrder, options)
     }
@@ -158,15 +157,15 @@ impl Wal {
         let removal = Removal::new(checkpoint_disk, quarantine, holding, Arc::clone(&counters));
         let sync_last = options.sync != SyncPolicy::Off;
         let replay = Replay::plan(Arc::clone(&disk), &listing, sync_last, Arc::clone(&counters))?;
-        // Always a new segment: the last one may have a torn tail, and no earlier segment is
-        // written to.
+        // Always a new segment, because no earlier segment is written to: the last one may have a
+        // torn tail.
         let first = listing.number_max.map_or(Some(0), |number| number.checked_add(1));
         counters.segment_current.store(first.unwrap_or(u32::MAX), Ordering::Relaxed);
         let mut writer_options = options.writer(sync_last, &counters);
         writer_options.gathered_bytes_max = options.sync.gathered_bytes_max();
         writer_options.writes_again = sync_last;
         writer_options.committed = data.committed().of(log).clone();
-        // Readers behind the writer must not see the new segment before it has a whole record.
+        // Readers that follow the writer must not see the new segment before it has a whole record.
         writer_options.committed.begin(first.unwrap_or(u32::MAX));
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), first, writer_options);
         Ok(Wal {
@@ -191,13 +190,13 @@ impl Wal {
         if batch.is_none()
             && let Some(replay) = self.replay.take()
         {
-            // Only now: a repair replaces files that the replay was still reading.
+            // Only at the end: a repair replaces files that the replay reads.
             self.repair(replay.ended(Replay::take_damaged));
         }
         Ok(batch)
     }
 
-    /// Starts a thread that reads, checks and unpacks the batches of
+    /// Starts a thread that reads, checks and decompresses the batches of
     /// [`replay_batch`](Wal::replay_batch), each of about `bytes_max`.
     pub fn read_ahead(&mut self, bytes_max: u32) {
         if let Some(replay) = &mut self.replay {
@@ -205,17 +204,17 @@ impl Wal {
         }
     }
 
-    /// Skips the replay, for a log whose content is known from elsewhere. The log must be as a
-    /// clean stop left it.
+    /// Skips the replay, for a log whose records are known from a head snapshot. The log must be as
+    /// a clean stop left it.
     pub fn skip_replay(&mut self) {
         self.replay = None;
         self.counters.replay_segments_total.store(0, Ordering::Relaxed);
         self.counters.replay_bytes_total.store(0, Ordering::Relaxed);
     }
 
-    /// Appends all records, or none, and returns the segment that holds them all. From here on they
-    /// survive a crash of the process (under [`SyncPolicy::Batch`]: once synced), and a power cut
-    /// once synced.
+    /// Appends all records or none, and returns the number of the segment that has them all. From
+    /// then on they survive a crash of the process (under [`SyncPolicy::Batch`]: after a sync), and
+    /// after a sync also a power cut.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
         self.check_replayed()?;
         let segment = self.writer.append(records)?;
@@ -226,43 +225,43 @@ impl Wal {
         Ok(segment)
     }
 
-    /// Returns when the policy asks for the next [`sync`](Wal::sync): for a group of appends under
-    /// [`SyncPolicy::Always`], at once. `None` while no sync is due.
+    /// Returns the time at which the policy requires the next [`sync`](Wal::sync). Under
+    /// [`SyncPolicy::Always`] this is at once, for a group of appends. `None` while no sync is due.
     pub fn sync_due_at(&self) -> Option<Instant> {
         self.clock.due_at()
     }
 
-    /// Makes every record appended so far survive a power cut. After an error the records since the
-    /// last sync may be lost: the log continues in a new segment, which begins with a copy of them.
+    /// Makes every record appended so far survive a power cut. After an error, records since the
+    /// last sync may be lost: the log continues in a new segment, which begins with their copies.
     /// If buffered records could not be written, nothing is lost, and another sync may succeed.
     pub fn sync(&mut self) -> Result<()> {
         let synced = self.writer.sync();
         match &synced {
-            // Nothing is lost yet, so the clock asks again without waiting for an append.
+            // Nothing is lost yet, so the clock makes another sync due without an append.
             Err(DiskError::WalHeld { .. }) => self.clock.held(Instant::now()),
             _ => self.clock.synced(),
         }
         synced
     }
 
-    /// Returns whether appending these records may write buffered ones. `false` is certain, `true`
-    /// is not.
+    /// Returns whether appending these records may write buffered records. `false` is certain,
+    /// `true` is an estimate.
     pub(super) fn may_write<R: AsRef<[u8]>>(&self, records: &[R]) -> bool {
         self.writer.may_write(records)
     }
 
-    /// Writes buffered records, without a sync. After an error they stay buffered.
+    /// Writes buffered records without syncing them. After an error they stay buffered.
     pub(super) fn write_gathered(&mut self) -> Result<()> {
         self.writer.flush()
     }
 
-    /// Bytes of records that only this process's memory holds; zero except under
+    /// Bytes of records that exist only in this process's memory; zero except under
     /// [`SyncPolicy::Batch`].
     pub fn unwritten_bytes(&self) -> u64 {
         self.writer.unwritten_bytes()
     }
 
-    /// Ends the segment being written, so that a checkpoint can cover it, and returns its number.
+    /// Ends the open segment, so that a checkpoint can cover it, and returns the segment's number.
     pub fn cut_segment(&mut self) -> Result<u32> {
         self.check_replayed()?;
         let ended = self.writer.cut_segment()?;
@@ -270,13 +269,13 @@ impl Wal {
         Ok(ended)
     }
 
-    /// Deletes all segments up to `last_segment`, inclusive, except the one being written.
+    /// Deletes all segments up to `last_segment`, inclusive, except the segment being written.
     pub fn truncate(&mut self, last_segment: u32) -> Result<()> {
         self.check_replayed()?;
         let current = self.writer.open_segment()?;
         let last_segment = last_segment.min(current.saturating_sub(1));
-        // One by one, each synced: after a power cut an older sample must not remain without the
-        // newer one of the same time that followed it.
+        // Synced one by one: after a power cut, an older sample must not remain without the newer
+        // sample for the same time that followed it.
         for found in WalListing::read(&*self.disk, &self.dir)?.segments {
             if found.number <= last_segment {
                 self.removal.remove_segment(&found.path)?;
@@ -286,19 +285,19 @@ impl Wal {
         Ok(())
     }
 
-    /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. The
-    /// checkpoint is written beside the log, which continues meanwhile. If a commit reached this
-    /// checkpoint and then failed, the existing one is kept and finished.
+    /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. The log
+    /// can be written to meanwhile. If an earlier commit gave this checkpoint its name and then
+    /// failed, the existing checkpoint is kept and finished.
     pub fn checkpoint(&mut self, last_segment: u32) -> Result<CheckpointWriter> {
         self.check_replayed()?;
         let busy = BusyFlag::raise(&self.is_checkpointing)?;
-        // A segment must stay: without any, upstream restarts at number 0, and then treats its new
-        // records as older than the checkpoint.
+        // At least one segment must stay: otherwise upstream restarts at number 0, and then treats
+        // its new records as older than the checkpoint.
         let current_segment = self.writer.open_segment()?;
         let listing = WalListing::read(&*self.disk, &self.dir)?;
         let mut newest_checkpoint = None;
         for found in &listing.checkpoints {
-            // A checkpoint that cannot be listed may well hold records.
+            // A checkpoint that cannot be listed may have records.
             let inside = WalListing::read(&*self.disk, &found.path);
             if inside.map_or(true, |inside| !inside.segments.is_empty()) {
                 newest_checkpoint = Some(found.number);
@@ -326,7 +325,7 @@ impl Wal {
         self.counters.snapshot()
     }
 
-    /// A view of the figures that other threads can hold.
+    /// Figures of the log for other threads.
     pub fn monitor(&self) -> WalMonitor {
         WalMonitor {
             counters: Arc::clone(&self.counters),
@@ -343,11 +342,11 @@ impl Wal {
     }
 }
 
-/// Lists a log's directory after quarantining strays, which only have the name of a segment or
-/// checkpoint: upstream's programs refuse to start beside them.
+/// Quarantines strays, then lists a log's directory. Strays are entries with the name of a segment
+/// or checkpoint that are neither; upstream's programs refuse to start with them.
 fn without_strays(disk: &dyn Disk, dir: &Path, quarantine: &Quarantine) -> Result<WalListing> {
     let listing = WalListing::read(disk, dir)?;
-    // The usual case, which saves the second listing.
+    // The usual case, in which a second listing is not needed.
     if listing.strays.is_empty() {
         return Ok(listing);
     }
@@ -382,7 +381,7 @@ impl WalOptions {
 }
 
 impl Drop for Wal {
-    /// Syncs unsynced records, which the next `Wal` would not know of.
+    /// Syncs unsynced records, because the next `Wal` does not know of them.
     fn drop(&mut self) {
         if self.options.sync != SyncPolicy::Off
             && let Err(error) = self.writer.sync()

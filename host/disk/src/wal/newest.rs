@@ -9,10 +9,10 @@ use crate::error::Result;
 use crate::fs::Access;
 use std::sync::Arc;
 
-/// Returns the first record that satisfies `is_sought`, of the newest segment that has one. Every
-/// run of a program begins a segment of its own, so that record tells which program wrote last.
-/// Reads at most about `bytes_max` of the log. Skips damaged and unreadable parts, which the replay
-/// reports.
+/// Searches the segments, newest first, for a record that satisfies `is_sought`; returns the first
+/// such record of the segment. It shows which program wrote last, because every run begins a new
+/// segment. Reads at most about `bytes_max` of the log. Skips damaged and unreadable parts, which
+/// the replay reports.
 pub fn newest_record(
     data: &DataDir,
     bytes_max: u64,
@@ -21,12 +21,12 @@ pub fn newest_record(
     let disk = data.disk();
     let (mut unpacker, mut bytes_left) = (Unpacker::default(), bytes_max);
     let WalListing { segments, checkpoints, .. } = WalListing::read(&*disk, &data.wal_path())?;
-    // A crash may leave a part of the segments that a checkpoint has replaced; they tell nothing.
+    // A crash may leave segments that a checkpoint has replaced. Their records are not recent.
     let replaced = checkpoints.last().map(|checkpoint| checkpoint.number);
     let segments = segments.into_iter().filter(|found| Some(found.number) > replaced);
     for found in segments.rev() {
         let Ok(file) = disk.open(&found.path, Access::Read) else { continue };
-        // Counters of its own: the replay will count the same damage.
+        // Separate counters, because the replay will count the same damage.
         let counters = Arc::new(Counters::default());
         let mut reader = SegmentReader::new(file, found.path, found.size_bytes, counters);
         while reader.position() < bytes_left {

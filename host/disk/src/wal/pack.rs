@@ -4,8 +4,8 @@ use super::page::Compression;
 use super::zstandard;
 use crate::error::{DiskError, Result};
 
-/// The longest record that is written or decompressed, so that a hostile or damaged length cannot
-/// exhaust the memory. As long as a whole segment of the default size.
+/// Maximum length of a record that is written or decompressed, so that a hostile or damaged length
+/// cannot exhaust the memory. It equals the default size of a segment.
 pub const RECORD_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Compresses records, one after the other.
@@ -13,7 +13,7 @@ pub struct Packer {
     compression: Compression,
     snappy: snap::raw::Encoder,
     zstd: zstandard::Packer,
-    /// Holds the compressed record; only grows, so that no call allocates once it has grown.
+    /// Buffer for the compressed record. It only grows, so that most calls allocate nothing.
     packed: Vec<u8>,
 }
 
@@ -30,10 +30,10 @@ impl Packer {
         Packer { compression, snappy, zstd, packed: Vec::new() }
     }
 
-    /// Returns the bytes to write and their compression, which is `None` where compressing gains
-    /// nothing.
+    /// Returns the bytes to write and their compression. If compressing does not make the record
+    /// shorter, these are the record itself and `None`.
     pub fn pack<'a>(&'a mut self, record: &'a [u8]) -> Result<(&'a [u8], Compression)> {
-        // Unpacking refuses longer records, so this one could never be read back.
+        // Decompression refuses longer records, so this record could never be read back.
         if record.len() > RECORD_BYTES_MAX {
             let (bytes, bytes_max) = (record.len() as u64, RECORD_BYTES_MAX as u64);
             return Err(DiskError::RecordTooLong { bytes, bytes_max });
@@ -50,7 +50,7 @@ impl Packer {
                 self.zstd.pack(record, room).map_err(failed)?
             }
         };
-        // Each fragment has the compression in its head, so every record is free to differ.
+        // The header of each fragment has the compression, so records of one log can differ.
         match len < record.len() {
             true => Ok((&self.packed[..len], self.compression)),
             false => Ok((record, Compression::None)),
@@ -78,7 +78,7 @@ impl Unpacker {
             Compression::Zstd => self.zstd.unpack(packed, out),
         };
         if unpacked.is_none() {
-            // Callers keep several records in `out`, so a broken one must leave no bytes.
+            // `out` has earlier records as well, so an invalid record must leave no bytes in it.
             out.truncate(before);
         }
         unpacked.is_some()

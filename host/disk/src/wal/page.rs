@@ -22,8 +22,8 @@ pub const PAGE_BYTES: usize = 32 * 1024;
 /// Length of a fragment's header.
 pub const HEADER_BYTES: usize = 7;
 
-/// Limit on the bytes that are checksummed in search of a fragment behind damage in one page: some
-/// milliseconds of work, several times as many as random bytes need.
+/// Maximum number of bytes that are checksummed when searching one page for a fragment after
+/// damage. That is a few milliseconds of work, and several times what random bytes need.
 const SEARCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const KIND_MASK: u8 = 0b0000_0111;
@@ -31,7 +31,7 @@ const FLAG_SNAPPY: u8 = 0b0000_1000;
 const FLAG_ZSTD: u8 = 0b0001_0000;
 const RESERVED_MASK: u8 = 0b1110_0000;
 
-/// Compression of a record. `None` is also written where compression gains nothing.
+/// Compression of a record. `None` is also written if compression does not make the record shorter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     None,
@@ -42,7 +42,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// The part of a record that a fragment holds.
+/// The part of a record that is in a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FragmentKind {
     Full,
@@ -53,7 +53,7 @@ pub enum FragmentKind {
     Last,
 }
 
-/// Result of reading one position of a page.
+/// Result of reading at an offset of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
     Fragment(Fragment<'a>),
@@ -74,10 +74,10 @@ pub struct Fragment<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DamageCause {
-    /// The head has a kind that no fragment has.
+    /// The head has an unknown kind.
     #[error("unknown fragment kind {0}")]
     UnknownKind(u8),
-    /// The length exceeds the rest of the page.
+    /// By its length the fragment would end after its page.
     #[error("a fragment longer than its page")]
     TooLong,
     #[error("a fragment that is cut off by the end of the file")]
@@ -86,7 +86,7 @@ pub enum DamageCause {
     Checksum,
     #[error("padding that is not zero")]
     Padding,
-    /// A middle or last fragment without a first one.
+    /// A middle or last fragment without a first fragment before it.
     #[error("a record without its beginning")]
     NoBeginning,
     #[error("a record without its end")]
@@ -94,7 +94,7 @@ pub enum DamageCause {
     /// The device returned a read error.
     #[error("a read error")]
     Unreadable,
-    /// Whole, but the compression is unknown or decompressing fails.
+    /// The record is whole, but its compression is unknown or decompression fails.
     #[error("a record that does not decompress")]
     Undecodable,
 }
@@ -118,8 +118,8 @@ impl Compression {
     }
 }
 
-/// Appends one compressed record as fragments. `base` is the offset in its page at which the first
-/// byte of `out` will lie; at least a header must fit where the record begins.
+/// Appends one compressed record as fragments. `base` is the offset in its page of the first byte
+/// of `out`. The page in which the record begins must have room for at least a header.
 pub fn put_record(out: &mut Vec<u8>, base: usize, packed: &[u8], compression: Compression) {
     let mut rest = packed;
     let mut is_first = true;
@@ -140,7 +140,7 @@ pub fn put_record(out: &mut Vec<u8>, base: usize, packed: &[u8], compression: Co
         out.extend_from_slice(part);
 
         let left = room - HEADER_BYTES - part.len();
-        // Readers take fewer bytes than a header at the end of a page for padding.
+        // Readers treat fewer bytes than a header at the end of a page as padding.
         if left < HEADER_BYTES {
             out.resize(out.len() + left, 0);
         }
@@ -152,13 +152,13 @@ pub fn put_record(out: &mut Vec<u8>, base: usize, packed: &[u8], compression: Co
     }
 }
 
-/// Reads the fragment or padding at `at` in a page, which is shorter than [`PAGE_BYTES`] only where
-/// a file ends.
+/// Reads the fragment or padding at offset `at` of a page, which is shorter than [`PAGE_BYTES`]
+/// only at the end of a file.
 pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
     let rest = &page[at..];
     let kind = match rest.first().map_or(0, |head| head & KIND_MASK) {
         0 => {
-            // A head of kind zero with flags set is not padding, so every byte is checked.
+            // All bytes are checked, because a head of kind zero with flags is not padding.
             let zeros = rest.iter().all(|byte| *byte == 0);
             return if zeros { Parsed::Padding } else { Parsed::Damaged(DamageCause::Padding) };
         }
@@ -168,10 +168,10 @@ pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
         4 => FragmentKind::Last,
         other => return Parsed::Damaged(DamageCause::UnknownKind(other)),
     };
-    // Where the fragment would end if the page were whole.
+    // `end` is the end of the fragment in a page of full length.
     let too_long = |end: usize| match end <= PAGE_BYTES {
         true => Parsed::Damaged(DamageCause::CutShort),
-        // Beyond a whole page, so that the length itself must be wrong.
+        // The fragment exceeds even a full page, so its length must be wrong.
         false => Parsed::Damaged(DamageCause::TooLong),
     };
     let Some((&[head, len0, len1, crc0, crc1, crc2, crc3], body)) = rest.split_first_chunk() else {
@@ -184,7 +184,7 @@ pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
     if crc32c::crc32c(data) != u32::from_be_bytes([crc0, crc1, crc2, crc3]) {
         return Parsed::Damaged(DamageCause::Checksum);
     }
-    // An unknown flag is no damage of the framing: the record is reported as undecodable.
+    // An unknown flag does not damage the framing: the reader reports an undecodable record.
     let compression = match head & RESERVED_MASK {
         0 => Compression::from_head(head),
         _ => None,
@@ -192,7 +192,7 @@ pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
     Parsed::Fragment(Fragment { kind, compression, data, end: at + HEADER_BYTES + len })
 }
 
-/// Finds the next fragment behind damage: the first one from `from` on that has data and a correct
+/// Finds the next fragment after damage: the first from `from` on that has data and a correct
 /// checksum. Empty fragments are not accepted, since seven bytes of any record may look like one.
 pub fn find_fragment(page: &[u8], from: usize) -> Option<usize> {
     let mut bytes_left = SEARCH_BYTES_MAX;
@@ -202,7 +202,7 @@ pub fn find_fragment(page: &[u8], from: usize) -> Option<usize> {
         if !is_head || len == 0 || at + HEADER_BYTES + len > page.len() {
             continue;
         }
-        // Overlapping candidates could otherwise cost the square of the page's length in checksums.
+        // Overlapping candidates could otherwise need checksums of the square of the page's length.
         bytes_left = bytes_left.checked_sub(len)?;
         if matches!(parse(page, at), Parsed::Fragment(_)) {
             return Some(at);

@@ -1,8 +1,8 @@
-//! The files that a replay reads: the newest checkpoint, then the segments after it.
+//! Selects the files that a replay reads: the newest checkpoint, then the segments after it.
 //!
-//! Files older than the newest checkpoint remain only if a crash came between making the checkpoint
-//! and deleting the files that it replaces. If the checkpoint is damaged, they are read before it,
-//! since they may hold records that the checkpoint has lost.
+//! Older files than the newest checkpoint remain only after a crash between writing the checkpoint
+//! and deleting the files that it replaces. If the checkpoint is damaged, these files are read
+//! before it, since they may have records that the checkpoint has lost.
 
 use super::pack::Unpacker;
 use super::reader::{SegmentReader, Tail};
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The files to read, in order, and irregularities of the directory.
+/// The files to read, in this order, and irregularities of the directory.
 #[derive(Debug, Default)]
 pub(super) struct ReadingPlan {
     pub sources: VecDeque<Source>,
@@ -26,14 +26,14 @@ pub(super) struct Source {
     pub segment: u32,
     pub path: PathBuf,
     pub size_bytes: u64,
-    /// Whether a crash may have torn the end of the file.
+    /// Whether a crash may have torn the end of this file.
     pub is_last: bool,
-    /// Whether the file must stay unrepaired if it is damaged: the damage causes older files to be
-    /// read.
+    /// Whether the file must stay unrepaired if it is damaged: only while the damage stays, the
+    /// next replay reads the older files, too.
     pub must_stay: bool,
 }
 
-/// Something that the replay skips.
+/// An irregularity that the replay skips.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Oddity {
     /// The checkpoint has no segments.
@@ -49,7 +49,7 @@ pub enum Oddity {
         /// Message of the operating system's error.
         reason: String,
     },
-    /// The segment does not follow the one before.
+    /// The number of the segment does not follow the number before it.
     #[error("WAL segments from {expected:08} on are missing before this one")]
     Gap {
         path: PathBuf,
@@ -71,7 +71,7 @@ impl Oddity {
 impl ReadingPlan {
     pub fn new(disk: &dyn Disk, listing: &WalListing) -> ReadingPlan {
         let mut plan = ReadingPlan::default();
-        // Newest first. An older one is read only if every newer one is damaged.
+        // Newest first. An older checkpoint is read only if all newer checkpoints are damaged.
         let mut checkpoints: Vec<(u32, VecDeque<Source>)> = Vec::new();
         let mut is_complete = false;
         for (at, checkpoint) in listing.checkpoints.iter().enumerate().rev() {
@@ -90,7 +90,7 @@ impl ReadingPlan {
             }
             let has_older =
                 at > 0 || listing.segments.first().is_some_and(|found| found.number <= number);
-            // Checking a checkpoint reads all of it, so only where older files could replace it.
+            // A check reads the whole checkpoint, so only where older files could replace it.
             is_complete = !has_older || sources.iter().all(|source| is_sound(disk, source));
             if !is_complete {
                 sources.iter_mut().for_each(|source| source.must_stay = true);
@@ -103,11 +103,11 @@ impl ReadingPlan {
         let newest = checkpoints.first().map(|(number, _)| *number);
         let oldest = checkpoints.last().map(|(number, _)| *number).filter(|_| is_complete);
         let segments = listing.segments.iter().filter(|found| Some(found.number) > oldest);
-        // Empty segments at the end are those of runs that wrote nothing; they cannot be torn.
+        // Empty segments at the end belong to runs that wrote nothing. They cannot be torn.
         let last = segments.clone().rfind(|found| found.size_bytes > 0);
         let mut expected = newest.and_then(|number| number.checked_add(1));
         for found in segments {
-            // A checkpoint's records come after those of the segments it covers.
+            // A checkpoint's records come after the records of the segments that it covers.
             while let Some((_, sources)) = checkpoints.pop_if(|(number, _)| *number < found.number)
             {
                 plan.sources.extend(sources);
@@ -139,12 +139,12 @@ impl Source {
 
 fn checkpoint_sources(disk: &dyn Disk, checkpoint: &CheckpointDir) -> Result<VecDeque<Source>> {
     let inside = WalListing::read(disk, &checkpoint.path)?;
-    // A checkpoint is synced before it gets its name, so a bad end is damage and not a torn tail.
+    // A checkpoint is synced before its rename, so an incomplete end is damage, not a torn tail.
     let sources = inside.segments.iter().map(|found| Source::new(found, checkpoint.number, false));
     Ok(sources.collect())
 }
 
-/// Returns whether all of a checkpoint's segment can be read.
+/// Returns whether a segment of a checkpoint can be read completely.
 fn is_sound(disk: &dyn Disk, source: &Source) -> bool {
     let Ok(file) = disk.open(&source.path, Access::Read) else { return false };
     let counters = Arc::new(Counters::default());

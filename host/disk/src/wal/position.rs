@@ -1,6 +1,6 @@
-//! A description of the logs at rest: every file with its length, and a checksum of each log's end.
-//! Every program that writes to a log changes the description, since every run begins a segment of
-//! its own.
+//! Describes the logs while nothing writes to them: every file with its length, and a checksum of
+//! each log's end. A program that writes to a log changes the description, because every run begins
+//! a new segment.
 
 use super::segment::{SegmentFile, WalListing};
 use crate::DataDir;
@@ -9,11 +9,11 @@ use crate::fs::{Access, Disk};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Bytes at a log's end that are checksummed.
+/// Maximum number of bytes at a log's end that are checksummed.
 const END_BYTES_MAX: u64 = 64 * 1024;
 
-/// Describes both logs, one file per line. Logs with the same description are the same, as far as
-/// that can be known without reading them.
+/// Describes both logs, one file per line. Logs with equal descriptions are equal, as far as that
+/// can be known without reading all of both.
 pub fn position(data: &DataDir) -> Result<String> {
     let mut text = String::new();
     let disk = data.disk();
@@ -34,7 +34,7 @@ fn describe(disk: &dyn Disk, dir: &Path, name: &str, text: &mut String) -> Resul
         list(&inside.segments, text);
     }
     list(&listing.segments, text);
-    // Lengths alone would not tell a replaced last segment of the same length.
+    // A replaced last segment of the same length can only be noticed by its content.
     if let Some(last) = listing.segments.iter().rfind(|found| found.size_bytes > 0) {
         let _ = writeln!(text, "ends in {:08x}", end_checksum(disk, last)?);
     }

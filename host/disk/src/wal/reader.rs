@@ -1,7 +1,7 @@
 //! Reads one segment, skipping any damage in it.
 //!
 //! Damage never ends reading. Reading continues at the next fragment with a correct checksum, in
-//! the same page or a later one, and records begin again at the next full or first fragment:
+//! the same page or a later page. Records continue at the next full or first fragment:
 //!
 //! ```text
 //! page 0                            page 1                    page 2
@@ -12,12 +12,12 @@
 //! ```
 //!
 //! A damaged place that reaches the end of the file is a *torn tail* if a crash during a write may
-//! have left it: the file ends inside of a record, or in zeros that were never overwritten. Its
-//! meaning depends on the segment, so the reader of the log decides. Any other place is damage.
+//! have caused it: the file ends inside of a record, or in zeros that were never overwritten. Only
+//! the reader of the whole log can judge such a tail. All other places are damage.
 //!
-//! Invariants: at most a window and one record, compressed and decompressed, are in memory; every
-//! byte of the file lies in a returned record, in padding, or in a damaged place that was counted
-//! and reported.
+//! Invariants: at most a window and one record, compressed and decompressed, are in memory. Every
+//! byte of the file is part of a returned record, of padding, or of a damaged place that was
+//! counted and reported.
 
 use super::pack::{RECORD_BYTES_MAX, Unpacker};
 use super::page::{
@@ -30,10 +30,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes per read: whole pages, and enough of them for flash and spinning disks.
+/// Bytes per read: whole pages, and many of them, to suit flash and spinning disks.
 const WINDOW_BYTES: usize = 16 * PAGE_BYTES;
 
-/// Smallest unit that a disk writes: no crash tears anything smaller.
+/// Size of the smallest unit that a disk writes. A crash does not tear a unit.
 const SECTOR_BYTES: u64 = 512;
 
 /// Reads the records of one segment.
@@ -41,14 +41,14 @@ pub struct SegmentReader {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     size_bytes: u64,
-    /// A run of pages that begins at byte `window_start` of the file.
+    /// Whole pages, from byte `window_start` of the file on.
     window: Vec<u8>,
     window_start: u64,
     /// Offset of the next fragment.
     at: u64,
-    /// Fragments of a record whose last fragment was not read yet.
+    /// Fragments of a record whose last fragment was not read yet: an unfinished record.
     parts: Vec<u8>,
-    /// Offset at which that record begins.
+    /// Offset of the unfinished record.
     begun: Option<u64>,
     damage: Option<Damage>,
     whole_end: u64,
@@ -56,7 +56,7 @@ pub struct SegmentReader {
     record_start: u64,
     /// Number of whole records so far, for log lines.
     whole_records: u64,
-    /// Damaged places with a known end, until they are taken.
+    /// Damaged places with a known end, until `take_damaged` takes them.
     damaged: Vec<DamagedPlace>,
     tally: DamageTally,
     counters: Arc<Counters>,
@@ -66,15 +66,15 @@ pub struct SegmentReader {
 pub enum Tail {
     /// The segment ends in a whole record or in padding.
     Clean,
-    /// The bytes from `whole_end` on are no record.
+    /// The bytes from `whole_end` on are not a record.
     Torn {
         whole_end: u64,
-        /// Reason for which the bytes are no record.
+        /// Reason for which the bytes are not a record.
         cause: DamageCause,
     },
 }
 
-/// A run of bytes that was skipped.
+/// A sequence of bytes that was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DamagedPlace {
     /// Offset of the first skipped byte.
@@ -83,12 +83,12 @@ pub struct DamagedPlace {
     pub cause: DamageCause,
 }
 
-/// Sums of a segment's damaged places, as far as it was read.
+/// Number and bytes of a segment's damaged places so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DamageTally {
     pub places: u64,
     pub bytes: u64,
-    /// Whether the device refused to read some of the bytes; a later attempt may succeed.
+    /// Whether the device could not read some of the bytes; a later attempt may succeed.
     pub is_unreadable: bool,
 }
 
@@ -98,11 +98,11 @@ struct Damage {
     offset: u64,
     cause: DamageCause,
     was_unreadable: bool,
-    /// Whether the place contains valid fragments of a record whose beginning was lost.
+    /// Whether the place contains valid fragments of a record that has no beginning.
     has_fragments: bool,
 }
 
-/// A fragment by its position in the window, which avoids a borrow of the window.
+/// A fragment whose data is a range of the window, to avoid a borrow of the window.
 enum ParsedFragment {
     Fragment { kind: FragmentKind, compression: Option<Compression>, data: Range<usize>, end: u64 },
     Padding,
@@ -110,7 +110,7 @@ enum ParsedFragment {
 }
 
 impl SegmentReader {
-    /// Begins at the front of a segment of `size_bytes`.
+    /// Begins at the start of a segment of `size_bytes`.
     pub(super) fn new(
         file: Arc<dyn DiskFile>,
         path: PathBuf,
@@ -152,7 +152,7 @@ impl SegmentReader {
         self.whole_end
     }
 
-    /// Number of bytes that were read or skipped.
+    /// Number of bytes that were read or skipped so far.
     pub fn position(&self) -> u64 {
         self.at.min(self.size_bytes)
     }
@@ -163,14 +163,14 @@ impl SegmentReader {
         self.next_onto(unpacker, &mut record).then_some(record)
     }
 
-    /// Appends the next record to `out`; returns whether there was one.
+    /// Appends the next record to `out`; returns whether there was a record.
     pub fn next_onto(&mut self, unpacker: &mut Unpacker, out: &mut Vec<u8>) -> bool {
         while self.at < self.size_bytes {
             let page_end = (self.at / PAGE_BYTES as u64 + 1) * PAGE_BYTES as u64;
             match self.find() {
                 ParsedFragment::Padding => self.at = page_end,
                 ParsedFragment::Damaged(cause) => {
-                    // Searched while the window still holds this page.
+                    // Searched now, because the window still contains this page.
                     let next = self.find_behind();
                     self.lose(self.at, cause);
                     self.at = next.unwrap_or(page_end);
@@ -187,8 +187,8 @@ impl SegmentReader {
         false
     }
 
-    /// Returns the state of the segment's end, once [`next`](SegmentReader::next) has returned
-    /// `None`. A torn tail is not counted yet: see [`count_tail`](SegmentReader::count_tail).
+    /// Returns the state of the segment's end, after [`next`](SegmentReader::next) has returned
+    /// `None`. A torn tail is not counted as damage: see [`count_tail`](SegmentReader::count_tail).
     pub fn tail(&mut self) -> Tail {
         if let Some(begun) = self.begun {
             self.lose(begun, DamageCause::NoEnd);
@@ -205,16 +205,16 @@ impl SegmentReader {
         }
     }
 
-    /// Returns whether a crash during a write may have left the damage at the end.
+    /// Returns whether a crash during a write may have caused the damage at the end.
     fn is_torn(&self, damage: &Damage) -> bool {
-        // A crash does not cause read errors, nor does it remove what was written before a valid
-        // fragment.
+        // A crash causes no read errors, and it does not remove bytes that were written before a
+        // valid fragment.
         if damage.was_unreadable || damage.has_fragments {
             return false;
         }
         match damage.cause {
             DamageCause::CutShort | DamageCause::NoEnd => true,
-            // The file's new length was written, but its last sectors were not.
+            // Zeros: the new length of the file reached the disk, but its last sectors did not.
             _ => {
                 let last_sector = (self.size_bytes - 1) / SECTOR_BYTES * SECTOR_BYTES;
                 let in_window = last_sector.checked_sub(self.window_start);
@@ -225,17 +225,17 @@ impl SegmentReader {
         }
     }
 
-    /// Counts a torn tail as damage, for a caller that leaves it in place.
+    /// Counts a torn tail as damage. For callers that do not cut it off.
     pub fn count_tail(&mut self) {
         self.end_damage(self.size_bytes);
     }
 
-    /// Returns the damaged places since the last call. Call it after every record or batch.
+    /// Returns the damaged places since the last call. Must be called after every record or batch.
     pub fn take_damaged(&mut self) -> Vec<DamagedPlace> {
         std::mem::take(&mut self.damaged)
     }
 
-    /// Sums of all damage so far, without a torn tail that was not counted.
+    /// Sums of all damage so far. A torn tail is included only if it was counted.
     pub fn damage(&self) -> DamageTally {
         self.tally
     }
@@ -250,7 +250,7 @@ impl SegmentReader {
         self.whole_records
     }
 
-    /// Adds a fragment; returns whether it completes a record, which is appended to `out`.
+    /// Adds a fragment. Returns whether it completes a record, which is then appended to `out`.
     fn take(
         &mut self,
         kind: FragmentKind,
@@ -262,7 +262,7 @@ impl SegmentReader {
     ) -> bool {
         match kind {
             FragmentKind::Full | FragmentKind::First => {
-                // A new record begins, so an open one has lost its end.
+                // A new record begins, so the unfinished record has lost its end.
                 if let Some(begun) = self.begun {
                     self.lose(begun, DamageCause::NoEnd);
                 }
@@ -283,7 +283,7 @@ impl SegmentReader {
         if kind != FragmentKind::Full {
             self.parts.extend_from_slice(&self.window[data.clone()]);
         }
-        // Any number of fragments may follow, so the sum needs a limit of its own.
+        // A record may have any number of fragments, so their total length is limited here.
         if self.parts.len() > RECORD_BYTES_MAX {
             self.lose(start, DamageCause::Undecodable);
             return false;
@@ -292,8 +292,8 @@ impl SegmentReader {
             return false;
         }
 
-        // A fragment's checksum does not cover its head, so the head of the last fragment decides,
-        // as in upstream.
+        // A checksum does not cover the head of its fragment. So the head of the last fragment
+        // decides, as in upstream.
         let begun = self.begun.take().unwrap_or(start);
         let packed = match kind {
             FragmentKind::Full => &self.window[data],
@@ -301,7 +301,7 @@ impl SegmentReader {
         };
         let is_whole = compression.is_some_and(|how| unpacker.unpack(packed, how, out));
         self.parts.clear();
-        // Even a record that does not decompress was written whole: no crash has torn it.
+        // A record that does not decompress was written completely, so it is not a torn tail.
         self.whole_end = self.at;
         match is_whole {
             true => {
@@ -316,7 +316,7 @@ impl SegmentReader {
         is_whole
     }
 
-    /// Finds the next fragment after damage at `at`, in the same page.
+    /// Finds the next fragment after the damage at `at` within the same page.
     fn find_behind(&self) -> Option<u64> {
         let page_start = self.at - self.at % PAGE_BYTES as u64;
         let page_at = usize::try_from(page_start.checked_sub(self.window_start)?).ok()?;
@@ -325,14 +325,14 @@ impl SegmentReader {
         Some(page_start + found as u64)
     }
 
-    /// Reads the fragment or padding at `at`, which is inside the file.
+    /// Reads the fragment or padding at `at`, which must be inside the file.
     fn find(&mut self) -> ParsedFragment {
         let page_start = self.at - self.at % PAGE_BYTES as u64;
         let window_end = self.window_start + self.window.len() as u64;
         if !(self.window_start..window_end).contains(&page_start) && !self.fetch(page_start) {
             return ParsedFragment::Damaged(DamageCause::Unreadable);
         }
-        // Both differences are below the window's length.
+        // Neither cast can truncate: both differences are less than the window's length.
         let page_at = (page_start - self.window_start) as usize;
         let in_page = (self.at - page_start) as usize;
         let page = &self.window[page_at..self.window.len().min(page_at + PAGE_BYTES)];
@@ -349,7 +349,7 @@ impl SegmentReader {
         }
     }
 
-    /// Fills the window from a page on, or with that page alone if the device refuses to read more.
+    /// Fills the window from a page on; if the device cannot read that much, with that page alone.
     fn fetch(&mut self, page_start: u64) -> bool {
         self.window_start = page_start;
         [WINDOW_BYTES, PAGE_BYTES].into_iter().any(|bytes_max| {
@@ -359,15 +359,15 @@ impl SegmentReader {
             if let Err(error) = &read {
                 let (path, offset) = (self.path.display(), page_start);
                 tracing::warn!(%path, offset, bytes, %error, "could not read from a WAL segment");
-                // An empty window cannot be taken for the bytes of any page.
+                // Cleared, because the window has no valid bytes of any page.
                 self.window.clear();
             }
             read.is_ok()
         })
     }
 
-    /// Begins a damaged place at `offset`, or where the unfinished record begins, unless one has
-    /// begun.
+    /// Begins a damaged place at `offset`, or at the unfinished record if there is one. Does
+    /// nothing if a damaged place has begun already.
     fn lose(&mut self, offset: u64, cause: DamageCause) {
         let offset = self.begun.take().unwrap_or(offset);
         self.parts.clear();

@@ -1,4 +1,4 @@
-//! Records in one buffer, each directly after the other, so that one copy hands them all on.
+//! Records in one buffer, without space between them, so that all can be passed on by one copy.
 
 /// Whole records, in the order in which they were appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

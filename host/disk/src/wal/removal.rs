@@ -1,5 +1,5 @@
 //! Deletes files that a checkpoint replaces. A damaged file that could not be repaired is
-//! quarantined instead, since the device may return bytes later that it refused to read this time.
+//! quarantined instead, since a device that refused to read bytes may return them later.
 
 use super::held::Holding;
 use super::segment::WalListing;
@@ -17,7 +17,7 @@ pub(super) struct Removal {
     pub quarantine: Quarantine,
     holding: Holding,
     pub counters: Arc<Counters>,
-    /// Damaged segments that were not repaired.
+    /// Damaged segments that were not repaired. They are quarantined instead of being deleted.
     damaged: Mutex<HashSet<PathBuf>>,
 }
 
@@ -36,7 +36,7 @@ impl Removal {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
     }
 
-    /// Returns whether a segment, or any segment in this directory, is damaged.
+    /// Returns whether this segment, or a segment in this directory, stays damaged.
     pub fn is_damaged(&self, path: &Path) -> bool {
         let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         damaged.iter().any(|found| found.starts_with(path))
@@ -48,11 +48,11 @@ impl Removal {
         segments.try_for_each(|found| self.remove_segment(&found.path))
     }
 
-    /// Deletes a segment. A damaged one that is held for forwarding is quarantined besides, since
-    /// forwarding still reads its undamaged records.
+    /// Deletes a segment, or holds it for forwarding. A held segment that is damaged is quarantined
+    /// as well, since forwarding still reads its undamaged records.
     pub fn remove_segment(&self, path: &Path) -> Result<()> {
         let is_gone = match self.holding.is_on() {
-            // Kept by a copy or a second name, because the original moves to the held segments.
+            // Only copied or linked, because the original moves to the held segments.
             true => {
                 self.take_damaged(path, |path| self.quarantine.keep_segment(path));
                 self.holding.take(&*self.disk, path)?
@@ -67,7 +67,7 @@ impl Removal {
     }
 
     pub fn remove_checkpoint(&self, path: &Path) -> Result<()> {
-        // A checkpoint has series that held segments refer to, so it is held as well.
+        // Held segments refer to series in the checkpoint, so the checkpoint is held as well.
         match self.take_damaged(path, |path| self.quarantine.take(path)) {
             true => Ok(()),
             false if self.holding.take(&*self.disk, path)? => Ok(()),
@@ -75,8 +75,8 @@ impl Removal {
         }
     }
 
-    /// Quarantines a damaged file with `quarantine`; returns whether the file was moved. If that
-    /// fails the caller deletes the file all the same: a log that only grows fills the disk.
+    /// Quarantines a damaged file by `quarantine`; returns whether that succeeded. After a failure
+    /// the caller deletes the file nevertheless, because a log that only grows fills the disk.
     fn take_damaged(
         &self,
         path: &Path,

@@ -1,15 +1,15 @@
-//! Repairs damaged segments after a replay: each is quarantined as it was found, and replaced by a
-//! segment with all of its readable records. Otherwise the next start would find the damage again,
-//! and upstream's programs cut a log off at the first damage.
+//! Repairs damaged segments after a replay: the segment is quarantined as it was found, and
+//! replaced by a segment with all of its readable records. Without a repair, the next start would
+//! find the damage again, and upstream's programs would cut the log off at the first damage.
 //!
 //! ```text
 //! 00000007 ── rewrite.tmp/00000000, synced ── link to set-aside/…-wal-00000007 ── rename over it
 //! ```
 //!
-//! A crash at any step leaves either the damaged segment or the repaired one, and the repaired one
-//! exists only after the other was quarantined. After any failure the segment stays as it was: its
-//! readable records were read, and will be again. Segments that the device refused to read stay
-//! too, since a later read may succeed.
+//! A crash at any step leaves either the damaged segment or the repaired segment under the name;
+//! the repaired one gets the name only after the damaged one was quarantined. After a failure the
+//! segment stays as it was; the next replay reads its readable records again. Segments that the
+//! device refused to read stay as well, since a later read may succeed.
 
 use super::Wal;
 use super::reader::DamageTally;
@@ -23,7 +23,7 @@ pub(super) struct DamagedSegment {
     pub damage: DamageTally,
     /// Number of records that could be read.
     pub records: u64,
-    /// Whether the segment must stay as it is, so that the next replay reads the same files.
+    /// Whether the segment must stay unrepaired: see `Source::must_stay`.
     pub must_stay: bool,
 }
 
@@ -57,7 +57,7 @@ impl Wal {
                 }
             }
         }
-        // Once at the end, when all quarantined segments count against the limit.
+        // Trimmed once, when all segments are quarantined and so count towards the size limit.
         if !found.is_empty() {
             self.removal.quarantine.trim();
         }

@@ -1,9 +1,9 @@
 //! Replay: reads the newest checkpoint, then the segments after it, in batches of bounded size.
 //!
-//! The last segment with any bytes may end in a *torn tail*, which a crash left of the last batch.
-//! The tail is cut off, so that neither the next replay nor upstream stops at it. Everywhere else
-//! damage is skipped and left to `repair`. Gaps between segments, and files that cannot be opened,
-//! are logged and skipped.
+//! The last segment that has bytes may end in a *torn tail*: the part of the last batch that a
+//! crash left. The tail is cut off, so that neither the next replay nor upstream stops at it. All
+//! other damage is skipped, and repaired later (`repair`). Gaps between segments, and files that
+//! cannot be opened, are logged and skipped.
 
 use super::pack::Unpacker;
 use super::page::DamageCause;
@@ -24,8 +24,8 @@ use std::time::Instant;
 /// Records of earlier runs, in the order in which they were appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayBatch {
-    /// The segment that holds all of these records; a checkpoint counts as the last segment it
-    /// covers.
+    /// Number of the segment with these records; for a checkpoint, of the last segment that the
+    /// checkpoint covers.
     pub segment: u32,
     pub records: Records,
 }
@@ -45,8 +45,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Plans which files of a directory to read. With `sync_last`, the last segment is synced at
-    /// the end, because the run that wrote it may have been killed before its sync.
+    /// Plans which files of a directory to read. With `sync_last`, the last segment is synced after
+    /// it was read, because the run that wrote it may have been killed before its sync.
     pub(super) fn plan(
         disk: Arc<dyn Disk>,
         listing: &WalListing,
@@ -91,7 +91,7 @@ impl Replay {
             let mut records = Records::default();
             let mut is_at_end = false;
             let is_full = |records: &Records| {
-                // The number counts too, since even an empty record takes some memory.
+                // The number of records is limited as well, because empty records need memory, too.
                 records.bytes.len().max(records.len()) >= bytes_max as usize
             };
             while !is_full(&records) || records.is_empty() {
@@ -100,8 +100,8 @@ impl Replay {
                     is_at_end = true;
                     break;
                 }
-                // The cast cannot truncate: no record exceeds `RECORD_BYTES_MAX`, which fits four
-                // bytes.
+                // The cast cannot truncate: a record has at most `RECORD_BYTES_MAX` bytes, which
+                // fits into `u32`.
                 records.lengths.push((records.bytes.len() - before) as u32);
             }
             report_damage(&source.path, reader);
@@ -117,12 +117,12 @@ impl Replay {
         }
     }
 
-    /// Takes the segments in which damage was found, once the log was read to its end.
+    /// Returns the segments with damage. Must be called after the log was read to its end.
     pub(super) fn take_damaged(&mut self) -> Vec<DamagedSegment> {
         std::mem::take(&mut self.damaged)
     }
 
-    /// Opens the next file that can be opened; `false` if there is none.
+    /// Opens the next file that can be opened; returns `false` if none is left.
     fn open_next(&mut self) -> Result<bool> {
         loop {
             let Some(source) = self.sources.front() else {
@@ -132,7 +132,7 @@ impl Replay {
             let path = source.path.clone();
             self.counters.replay_segment_current.store(source.segment, Relaxed);
             let opened = match self.open(source) {
-                // A shortage is not the file's fault, so the file stays for the next call.
+                // The file is not the cause of a shortage, so it is kept for the next call.
                 Err(error) if is_shortage(&error) => {
                     return Err(Action::Open.failed(&path)(error));
                 }
@@ -153,8 +153,7 @@ impl Replay {
     }
 
     fn open(&self, source: &Source) -> std::io::Result<Arc<dyn DiskFile>> {
-        // A torn tail can be cut off only through a writable handle; a read-only file is read all
-        // the same.
+        // Cutting off a torn tail requires a writable handle. A read-only file is still read.
         if source.is_last
             && let Ok(file) = self.disk.open(&source.path, Access::Write)
         {
@@ -163,7 +162,7 @@ impl Replay {
         self.disk.open(&source.path, Access::Read)
     }
 
-    /// Skips a file that cannot be opened: all of its bytes count as damaged.
+    /// Skips a file that cannot be opened. All of its bytes count as damaged.
     fn step_over(&mut self, source: Source, error: &std::io::Error) {
         tracing::error!(
             path = %source.path.display(), bytes = source.size_bytes, %error,
@@ -187,8 +186,8 @@ impl Replay {
     fn close(&mut self) {
         let Some((source, file, mut reader)) = self.current.take() else { return };
         match reader.tail() {
-            // Only the last batch of the whole log can be unfinished: earlier segments were
-            // followed by others.
+            // Only the last batch of the log can be incomplete: after an earlier segment the log
+            // went on.
             Tail::Torn { whole_end, cause } if source.is_last => {
                 self.cut_tail(&source, &*file, whole_end, cause, reader.whole_records());
             }
@@ -207,7 +206,7 @@ impl Replay {
         self.bytes_done += source.size_bytes;
         let damage = reader.damage();
         if damage.places > 0 {
-            // Cutting off a tail has changed the length since the file was listed.
+            // Cutting off the tail may have changed the length since the listing.
             let size_bytes = file.size().unwrap_or(source.size_bytes);
             self.note_damaged(Source { size_bytes, ..source }, damage, reader.whole_records());
         }
@@ -224,7 +223,7 @@ impl Replay {
         let (path, bytes) = (source.path.display(), source.size_bytes - whole_end);
         self.counters.torn_tails.fetch_add(1, Relaxed);
         self.counters.torn_bytes.fetch_add(bytes, Relaxed);
-        // Without a sync the tail could be back after a power cut, before newer records.
+        // Without a sync, a power cut could bring the tail back, with newer records after it.
         match file.set_len(whole_end).and_then(|()| file.sync_data()) {
             Ok(()) => tracing::warn!(
                 %path, offset = whole_end, bytes, %cause, records_before = records,

@@ -1,11 +1,11 @@
-//! Removes records from a log that is already written. Each segment is rewritten beside the log and
-//! then replaces the old one.
+//! Removes records from a log that is already written. Each segment is rewritten next to the log,
+//! and the new file then replaces the old one.
 //!
 //! ```text
-//! rewrite.tmp/00000000 ──── rename ────▶ 00000003     atomically; the next segment follows
+//! rewrite.tmp/00000000 ──── rename ────▶ 00000003     atomically, one segment after the other
 //! ```
 //!
-//! A crash leaves some segments with the records, so the caller must tolerate them and call again.
+//! A crash leaves records in some segments, so the caller must tolerate that and call again.
 
 use super::pack::Unpacker;
 use super::reader::SegmentReader;
@@ -29,19 +29,19 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path) {
     }
 }
 
-/// Size of the batches in which records are copied.
+/// Approximate size of the batches in which records are copied.
 const BATCH_BYTES: usize = 1024 * 1024;
 
 impl Wal {
-    /// Removes records from all segments of earlier runs, but not from checkpoints, and returns
-    /// their number. Segments without any such record stay as they are; a damaged one is
-    /// quarantined first. Must be called after the replay and before the first append.
+    /// Removes records from all segments of earlier runs, but not from checkpoints, and returns the
+    /// number of removed records. Segments without such records are not rewritten; a damaged
+    /// segment is quarantined first. Must be called after the replay and before the first append.
     pub fn drop_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
         self.check_replayed()?;
         let listing = WalListing::read(&*self.disk, &self.dir)?;
         let mut dropped = 0;
         for found in &listing.segments {
-            // A first pass only counts: rewriting every segment would wear the flash for nothing.
+            // The first pass only counts: rewriting every segment would wear out the flash.
             let mut to_drop = 0;
             let records = self.read_segment(found, |records| {
                 to_drop += records.iter().filter(|record| is_dropped(record)).count();
@@ -56,8 +56,8 @@ impl Wal {
         Ok(dropped)
     }
 
-    /// Rewrites a segment without the dropped records. With `keep`, quarantines the old segment
-    /// first and returns its path there.
+    /// Rewrites a segment without the records to drop. With `keep`, quarantines the old segment
+    /// first and returns its path in the quarantine.
     pub(super) fn replace_segment(
         &self,
         found: &SegmentFile,
@@ -67,7 +67,7 @@ impl Wal {
     ) -> Result<Option<PathBuf>> {
         let dir = self.dir.join(UNFINISHED_DIR);
         let replaced = self.write_anew(&dir, found, records_expected, is_dropped).and_then(|()| {
-            // Before the rename, which would remove the damaged file's last name.
+            // Before the rename, which would remove the only name of the damaged file.
             let kept = if keep { self.removal.quarantine.keep_segment(&found.path)? } else { None };
             let from = dir.join(segment_name(0));
             self.disk.rename(&from, &found.path).map_err(Action::Rename.failed(&from))?;
@@ -75,7 +75,7 @@ impl Wal {
             self.disk.sync_dir(parent).map_err(Action::Sync.failed(parent))?;
             Ok(kept)
         });
-        // Removed now, since the space may be needed; the next rewrite removes it otherwise.
+        // Removed now, since its space may be needed; otherwise the next rewrite removes it.
         if let Err(error) = remove_tree(&*self.disk, &dir) {
             tracing::debug!(
                 path = %dir.display(), %error,
@@ -95,7 +95,7 @@ impl Wal {
         remove_tree(&*self.disk, dir).map_err(Action::Remove.failed(dir))?;
         self.disk.create_dir(dir).map_err(Action::Create.failed(dir))?;
         let mut options = self.options.writer(true, &self.counters);
-        // One segment replaces one, whatever compression does to its length.
+        // One new segment for one old segment, even if other compression makes it longer.
         options.segment_bytes_max = u64::MAX;
         let mut writer =
             SegmentWriter::new(Arc::clone(&self.disk), dir.to_owned(), Some(0), options);
@@ -103,7 +103,7 @@ impl Wal {
             records.retain(|record| !is_dropped(record));
             writer.append(&records).map(drop)
         })?;
-        // If the device returns fewer records than the first time, the old file must stay.
+        // If the device returns fewer records than expected, the old file must stay.
         if records != records_expected {
             let differs = io::Error::other(format!("{records} records, of {records_expected}"));
             return Err(Action::Read.failed(&found.path)(differs));
@@ -120,7 +120,7 @@ impl Wal {
         let file = self.disk.open(&found.path, Access::Read);
         let file = file.map_err(Action::Open.failed(&found.path))?;
         let size_bytes = file.size().map_err(Action::Open.failed(&found.path))?;
-        // Counters of its own, because the replay has counted the damage already.
+        // Separate counters, because the replay has already counted the damage.
         let counters = Arc::new(Counters::default());
         let mut reader = SegmentReader::new(file, found.path.clone(), size_bytes, counters);
         let mut unpacker = Unpacker::default();
@@ -130,7 +130,7 @@ impl Wal {
             while bytes < BATCH_BYTES
                 && let Some(record) = reader.next(&mut unpacker)
             {
-                // At least 1, so that empty records cannot make a batch endless.
+                // At least 1, so that a batch of empty records ends, too.
                 bytes += record.len().max(1);
                 records.push(record);
             }

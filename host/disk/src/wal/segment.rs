@@ -1,8 +1,8 @@
 //! Names of segments and checkpoints, and listings of a log's directory.
 //!
-//! A segment's name is its number in eight digits (older versions used six, so any run of digits is
-//! read). A checkpoint's name is `checkpoint.` and the number of the last segment it replaces.
-//! Entries with other names are not tidepool's and stay untouched.
+//! The name of a segment is its number in eight digits (older versions used six, so any number of
+//! digits is read). The name of a checkpoint is `checkpoint.` and the number of the last segment
+//! that it replaces. Entries with other names do not belong to tidepool and stay untouched.
 
 use crate::error::{Action, Result};
 use crate::fs::{Disk, DiskEntry};
@@ -46,7 +46,7 @@ impl WalListing {
         for entry in disk.list(dir).map_err(Action::List.failed(dir))? {
             listing.add(dir, &entry);
         }
-        // Of two spellings of one number, the eight digits that are written today win.
+        // If two names have the same number, the name with eight digits is used.
         let written_today = |found: &SegmentFile| found.path.ends_with(segment_name(found.number));
         listing.segments.sort_by_key(|found| (found.number, !written_today(found)));
         listing.segments.dedup_by(|later, first| {
@@ -65,7 +65,7 @@ impl WalListing {
         let Some(name) = entry.name() else { return };
         let path = dir.join(name);
         if let Some(number) = parse_number(name) {
-            // Strays count too: a new segment of this number could not be created beside one.
+            // Strays count, too: no new segment could be created with a stray's name.
             self.number_max = self.number_max.max(Some(number));
             match entry.is_dir {
                 true => self.strays.push(path),
@@ -99,7 +99,7 @@ pub fn unfinished_checkpoint_name(last_segment: u32) -> String {
     format!("{CHECKPOINT_PREFIX}{last_segment:08}{UNFINISHED_SUFFIX}")
 }
 
-/// Returns whether a directory's name is that of a checkpoint that was never committed.
+/// Returns whether a directory has the name of a checkpoint that was never committed.
 pub fn is_unfinished_checkpoint(name: &str) -> bool {
     name.starts_with(CHECKPOINT_PREFIX) && name.ends_with(UNFINISHED_SUFFIX)
 }

@@ -1,4 +1,4 @@
-//! Figures about the log, readable from any thread while the log works.
+//! Figures about the log, which any thread can read while the log is in use.
 
 use crate::error::{Action, Result};
 use crate::fs::{Disk, tree_bytes};
@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 /// Figures of the log since the process started. Counters only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalStats {
-    /// The segment being written, or the one that the next append will begin.
+    /// Number of the segment being written, or of the segment that the next append will begin.
     pub segment_current: u32,
-    /// Records written, checkpoints included.
+    /// Records written, including checkpoints.
     pub records_written: u64,
-    /// Bytes written, checkpoints and framing included.
+    /// Bytes written, including checkpoints and framing.
     pub bytes_written: u64,
     pub writes_failed: u64,
     pub fsyncs: u64,
     pub fsyncs_failed: u64,
-    /// Time spent in syncs of segments, failed ones included.
+    /// Time spent in syncs of segments, including failed syncs.
     pub fsync_time: Duration,
-    /// Time of the last successful sync of a segment, if there was one.
+    /// Time of the last successful sync of a segment; `None` before the first.
     pub fsynced_at: Option<Instant>,
     pub checkpoints: u64,
     /// Segments deleted after a checkpoint replaced them.
@@ -33,11 +33,11 @@ pub struct WalStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayStats {
     pub records: u64,
-    /// Segments read to their end, those of the checkpoint included.
+    /// Segments that were read to their end, including segments of the checkpoint.
     pub segments_done: u32,
-    /// Segments to read, those of the checkpoint included.
+    /// Segments to read, including segments of the checkpoint.
     pub segments_total: u32,
-    /// Lowest number of a segment to read; a checkpoint counts as the last segment it covers.
+    /// Lowest number of the segments to read. A checkpoint has the number of its last segment.
     pub segment_min: u32,
     /// Highest number of a segment to read.
     pub segment_max: u32,
@@ -46,20 +46,20 @@ pub struct ReplayStats {
     pub bytes_done: u64,
     /// Bytes of all segments to read.
     pub bytes_total: u64,
-    /// Damaged places inside segments that were skipped.
+    /// Damaged places inside of segments, which were skipped.
     pub damaged_places: u64,
-    /// Bytes in those damaged places.
+    /// Bytes in the damaged places.
     pub damaged_bytes: u64,
-    /// Torn tails that were cut off; a crash left them of the last batch.
+    /// Torn tails that were cut off. A torn tail is what a crash left of the last batch.
     pub torn_tails: u64,
-    /// Bytes of those torn tails.
+    /// Bytes in the torn tails.
     pub torn_bytes: u64,
     /// Places where whole segments are missing.
     pub gaps: u64,
 }
 
 impl ReplayStats {
-    /// Returns whether everything that was ever written could be read.
+    /// Returns whether every record that was written could be read.
     pub fn is_whole(&self) -> bool {
         self.damaged_places == 0 && self.torn_tails == 0 && self.gaps == 0
     }
@@ -69,9 +69,9 @@ impl ReplayStats {
         (self.bytes_done * 100).checked_div(self.bytes_total).unwrap_or(100)
     }
 
-    /// Sums these figures with those of the log that is read next.
+    /// Adds the figures of the log that is read after this log.
     pub(super) fn and_then(self, next: ReplayStats) -> ReplayStats {
-        // The two logs number their segments independently, so only one log's can be shown.
+        // The logs number their segments independently, so numbers of one log are shown.
         let is_done = self.segments_done == self.segments_total;
         let numbers = if is_done && next.segments_total > 0 { next } else { self };
         ReplayStats {
@@ -100,7 +100,7 @@ pub struct WalMonitor {
     pub(super) dir: PathBuf,
 }
 
-/// Shared counters. Each is independent of the others, so relaxed ordering suffices.
+/// Shared counters. The counters are independent, so relaxed ordering suffices.
 #[derive(Default)]
 pub(super) struct Counters {
     pub segment_current: AtomicU32,

@@ -1,18 +1,18 @@
-//! The policy that decides when the log is synced, and its timer.
+//! The policy that decides when the log is synced, and the clock that applies the policy.
 
 use std::time::{Duration, Instant};
 
-/// Longest time for which a record may be written but not synced.
+/// Longest time between writing a record and syncing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// As long as the operating system allows. A power cut may cost minutes of records and cause
-    /// damage that replay skips; a crash of the process costs nothing.
+    /// As long as the operating system allows. A power cut may lose minutes of records and cause
+    /// damage, which replay skips; a crash of the process loses nothing.
     Off,
     Interval(Duration),
-    /// Until the record's group of appends is answered.
+    /// Until the append of the record is answered, together with other appends.
     Always,
-    /// About `interval`, and until then records are only buffered in this process's memory. A crash
-    /// of the process costs as much as a power cut; flash wear is lowest.
+    /// About `interval`. Until then records are only buffered in this process's memory, so a crash
+    /// of the process loses as much as a power cut. Flash wears out least.
     Batch {
         interval: Duration,
         /// Maximum size of the buffered records.
@@ -30,8 +30,8 @@ impl SyncPolicy {
     }
 }
 
-/// Upstream syncs only when a segment ends; a second of records is what an edge node can afford to
-/// lose.
+/// Upstream syncs only when a segment ends. On an edge node a power cut may cost a second of
+/// records.
 pub const SYNC_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 
 /// Default time for which records are buffered.
@@ -43,12 +43,12 @@ impl Default for SyncPolicy {
     }
 }
 
-/// Tracks since when records are unsynced.
+/// Tracks the time since which records are unsynced.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncClock {
     policy: SyncPolicy,
     unsynced_since: Option<Instant>,
-    /// When to retry a failed write.
+    /// Time at which a failed write is retried.
     again_at: Option<Instant>,
 }
 
@@ -67,17 +67,17 @@ impl SyncClock {
         self.unsynced_since.get_or_insert(now);
     }
 
-    /// Notes a sync, successful or not: after a failure another sync is of no use.
+    /// Notes a sync, even a failed one: another sync would not make the records durable.
     pub fn synced(&mut self) {
         (self.unsynced_since, self.again_at) = (None, None);
     }
 
-    /// Notes that buffered records could not be written and wait.
+    /// Notes that buffered records could not be written and stay buffered.
     pub fn held(&mut self, now: Instant) {
         self.again_at = now.checked_add(AGAIN_AFTER);
     }
 
-    /// Returns when the policy asks for the next sync; `None` while no sync is due.
+    /// Returns the time at which the policy requires the next sync; `None` while no sync is due.
     pub fn due_at(&self) -> Option<Instant> {
         let since = self.unsynced_since?;
         match self.policy {

@@ -1,14 +1,14 @@
-//! Records appended since the last completed sync, kept so that they can be written again.
+//! Keeps records appended since the last completed sync, so that they can be written again.
 //!
-//! A failed sync may have lost any of these records for good, although they still read well: the
-//! kernel counts the pages as written. Later records rely on lost ones, such as the labels of their
-//! series, and a sender that repeats a batch is told that it is stored. So the next segment begins
-//! with a copy. Replay skips records that it has seen before.
+//! A failed sync may have lost any of these records for good, although they can still be read: the
+//! kernel considers the pages written. Later records depend on lost ones, for example on the labels
+//! of a series, and a sender that repeats a batch gets the answer that it is stored. So the next
+//! segment begins with a copy of these records. Replay skips records that it has read before.
 
-/// Maximum size of the kept records. Beyond it, a failed sync is only reported.
+/// Maximum size of the kept records. If it is exceeded, a failed sync is only reported.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Larger buffers are freed when they are no longer needed.
+/// A larger buffer is reduced to this size when its records are durable.
 const BUFFER_KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Unsynced records, in the order in which they were appended.
@@ -25,7 +25,7 @@ impl Unsynced {
         for record in records {
             let record = record.as_ref();
             self.has_lost |= self.bytes.len() + record.len() > BYTES_MAX;
-            // A part of the records would be of no use: later ones may rely on the missing ones.
+            // Some of the records would be useless: later records may depend on missing ones.
             if self.has_lost {
                 (self.bytes, self.ends) = (Vec::new(), Vec::new());
                 return;
@@ -35,7 +35,7 @@ impl Unsynced {
         }
     }
 
-    /// Drops all records, which are durable now.
+    /// Drops all records, because they are durable now.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT_BYTES_MAX);

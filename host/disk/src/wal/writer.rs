@@ -1,27 +1,26 @@
 //! Writing: appends batches of records to the newest segment of a directory.
 //!
-//! A batch is packed and framed into one buffer and written with one call, so it lies in one
-//! segment as a whole. A segment's only state is its length, which moves only after a successful
-//! write:
+//! A batch is compressed and framed into one buffer and written by one call, so all of it is in one
+//! segment. The only state of a segment is its length, which grows only after a successful write:
 //!
 //! ```text
-//! append ─┬─ fits ────────────────────────────▶ write ─┬─ done: length moves
+//! append ─┬─ fits ────────────────────────────▶ write ─┬─ done: length grows
 //!         └─ too long ─▶ cut: create next, retire old ─┘
 //!                                                      └─ failed: cut the file back to its length
 //!                                                           └─ failed too: abandon the segment
 //! ```
 //!
-//! Records may be buffered in memory before they are written (see `gather`). They are written
+//! Records may be buffered in memory before they are written (see `gather`). Buffers are written
 //! before a segment ends, so only the open segment has buffered records. While they cannot be
 //! written, no further batch is accepted.
 //!
-//! A segment is *retired* (padded to a whole page, synced) when the next one exists. It takes no
-//! more records when it is full, when a failed write could not be undone, or when a sync failed:
-//! after that the kernel may have dropped the pages, and another sync would report a false success.
-//! Then the next segment begins with a copy of the unsynced records (`unsynced.rs`). Bytes of a
-//! failed write are cut off before anything else is written, because replay would return them
-//! before later records. Readers behind the writer learn its position (`committed`) only after a
-//! write.
+//! A segment is *retired* (padded to a whole page, synced) when the next segment exists. No more
+//! records are written to it if it is full, if a failed write could not be undone, or if a sync
+//! failed: the kernel may then have dropped the pages, and another sync would report a false
+//! success. In that case the next segment begins with a copy of the unsynced records
+//! (`unsynced.rs`). Bytes of a failed write are cut off before the next write, because replay would
+//! return them before later records. Readers that follow the writer get its position (`committed`)
+//! only after a write.
 
 use super::Compression;
 use super::committed::Committed;
@@ -39,10 +38,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A buffer that a batch grew beyond this size is freed after the batch.
+/// Maximum size of a buffer that is kept after a batch; a larger buffer is freed.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Pause after a failed write of buffered records; batches within it are refused at once.
+/// Pause after a failed write of buffered records, during which batches are refused at once.
 const HELD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Writes the segments of one directory.
@@ -56,15 +55,15 @@ pub struct SegmentWriter {
     framed: Vec<u8>,
     open: Option<OpenSegment>,
     next_number: Option<u32>,
-    /// A retired segment whose sync failed, until a call that requests a sync has reported it.
+    /// A retired segment whose sync failed, until a requested sync has reported the failure.
     unreported: Option<u32>,
-    /// Set while buffered records cannot be written.
+    /// The failed write, while buffered records cannot be written.
     held: Option<WriteFailure>,
-    /// Records since the last completed sync; `None` if the writer does not rewrite records.
+    /// Records since the last completed sync; `None` if this writer does not write records again.
     unsynced: Option<Unsynced>,
-    /// Whether the unsynced records must be written again, to the open segment.
+    /// Whether the unsynced records must be written to the open segment again.
     writes_again: bool,
-    /// Segment that was promised to the next batch.
+    /// Number of the segment that was promised to the next batch: see `append`.
     promised: Option<u32>,
     /// Length of the last batch in bytes.
     batch_bytes: u64,
@@ -73,16 +72,16 @@ pub struct SegmentWriter {
 }
 
 pub struct WriterOptions {
-    /// Length that a segment exceeds only by a single batch.
+    /// Maximum length of a segment; only a single batch may exceed it.
     pub segment_bytes_max: u64,
     pub compression: Compression,
     /// Maximum size of the records buffered in memory before they are written.
     pub gathered_bytes_max: usize,
-    /// Whether a segment is synced when the next one begins.
+    /// Whether a segment is synced when the next segment begins.
     pub sync_retired: bool,
     /// Whether records that a failed sync may have lost are written again.
     pub writes_again: bool,
-    /// Tells readers behind the writer how far the log is written.
+    /// Tells readers that follow the writer up to which position the log is written.
     pub committed: Committed,
     pub counters: Arc<Counters>,
 }
@@ -95,7 +94,7 @@ struct OpenSegment {
     state: SegmentState,
 }
 
-/// Reason and time of a failed write of buffered records.
+/// A failed write of buffered records: error and time.
 struct WriteFailure {
     kind: io::ErrorKind,
     reason: String,
@@ -106,12 +105,12 @@ struct WriteFailure {
 enum SegmentState {
     Usable,
     Suspect,
-    /// Bytes of a failed batch remain after the segment's end.
+    /// Bytes of a failed batch remain after the end of the segment.
     Abandoned,
 }
 
 impl SegmentWriter {
-    /// Creates a writer for `dir`. Segment `first` is created when it is needed.
+    /// Creates a writer for `dir`. The segment `first` is created when the first batch needs it.
     pub fn new(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
@@ -139,10 +138,10 @@ impl SegmentWriter {
         }
     }
 
-    /// Appends all records, or none, and returns the segment that holds them. Without records,
-    /// returns the segment of the next batch, unless something fails in between: the promise holds
-    /// even if the batch makes the segment too long, so that its records can be encoded for that
-    /// segment.
+    /// Appends all records or none, and returns the number of their segment. Without records,
+    /// returns the number of the next batch's segment. This promise is kept unless a call fails in
+    /// between, even if the batch makes the segment too long. So the records can be encoded for
+    /// their segment.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
         self.flush_held()?;
         let (number, size_bytes) = self.usable()?;
@@ -152,13 +151,13 @@ impl SegmentWriter {
         let is_promised = self.promised.take() == Some(number);
         self.frame(records, size_bytes)?;
         if !is_promised && self.is_too_long(size_bytes, self.framed.len() as u64) {
-            // The padding depends on the offset in the page, so the new segment needs new framing.
+            // Framed again, because the padding depends on the offset in the page.
             self.cut()?;
             let size_bytes = self.open.as_ref().map_or(0, |open| open.tail.size_bytes());
             self.frame(records, size_bytes)?;
         }
         let number = self.write_framed()?;
-        // A guess of the next batch's length, for the promise and for `may_write`.
+        // Used as an estimate of the next batch's length, by `promise` and `may_write`.
         self.batch_bytes = self.framed.len() as u64;
         if let Some(unsynced) = &mut self.unsynced {
             unsynced.add(records);
@@ -172,8 +171,8 @@ impl SegmentWriter {
         Ok(number)
     }
 
-    /// Promises a segment to the next batch, after a cut if a batch as long as the last would not
-    /// fit.
+    /// Promises a segment to the next batch. Ends the open segment first if another batch of the
+    /// last batch's length would not fit.
     fn promise(&mut self, size_bytes: u64) -> Result<u32> {
         if self.is_too_long(size_bytes, self.batch_bytes) {
             self.cut()?;
@@ -184,17 +183,17 @@ impl SegmentWriter {
     }
 
     fn is_too_long(&self, size_bytes: u64, batch_bytes: u64) -> bool {
-        // An empty segment takes any batch: a new one would be no larger.
+        // An empty segment accepts any batch, because a new segment would not be longer.
         size_bytes > 0 && size_bytes + batch_bytes > self.segment_bytes_max
     }
 
-    /// Opens a segment for records if none is open, and returns its number.
+    /// Opens a segment for records if none is open, and returns the open segment's number.
     pub fn open_segment(&mut self) -> Result<u32> {
         self.usable().map(|(number, _)| number)
     }
 
-    /// Ends the open segment, opening one if there is none, and begins the next. Returns the number
-    /// of the ended segment. The segment has ended even if the error is a failed sync.
+    /// Ends the open segment, after opening one if necessary, and begins the next. Returns the
+    /// number of the ended segment. The segment has ended even if this returns an error of a sync.
     pub fn cut_segment(&mut self) -> Result<u32> {
         loop {
             let number = match &self.open {
@@ -202,7 +201,7 @@ impl SegmentWriter {
                 None => self.open_segment()?,
             };
             self.cut()?;
-            // Records that were written again must also lie before the cut, and durably.
+            // Records that were written again must be before the cut as well, and durable.
             if self.unsynced.as_ref().is_none_or(Unsynced::is_empty) {
                 return Ok(number);
             }
@@ -210,11 +209,11 @@ impl SegmentWriter {
         }
     }
 
-    /// Makes every record appended so far survive a power cut, or returns an error. A failed sync
-    /// can be repeated, unless the unsynced records were too many to keep.
+    /// Makes every record appended so far survive a power cut, or returns an error. After a failure
+    /// the call can be repeated, unless the unsynced records exceeded the size that is kept.
     pub fn sync(&mut self) -> Result<()> {
         let is_suspect = |open: &OpenSegment| open.state == SegmentState::Suspect;
-        // A second sync of a suspect segment proves nothing; a copy in a new segment can be synced.
+        // Another sync of a suspect segment proves nothing; a copy in a new segment can be synced.
         if self.writes_again
             || self.unsynced.is_some() && self.open.as_ref().is_some_and(is_suspect)
         {
@@ -250,14 +249,14 @@ impl SegmentWriter {
         }
     }
 
-    /// Returns whether appending these records may write buffered ones.
+    /// Returns whether appending these records may write buffered records.
     pub fn may_write<R: AsRef<[u8]>>(&self, records: &[R]) -> bool {
         let Some(open) = &self.open else { return false };
         let unwritten_bytes = open.tail.unwritten_bytes();
         if unwritten_bytes == 0 {
             return false;
         }
-        // An upper bound: headers, padding, and the growth of incompressible bytes.
+        // An upper bound that includes headers, padding, and the growth of incompressible records.
         let bound = |record: &R| 2 * record.as_ref().len() as u64 + 64;
         let bytes: u64 = records.iter().map(bound).sum();
         let is_full = unwritten_bytes + bytes > self.gathered_bytes_max as u64;
@@ -279,16 +278,16 @@ impl SegmentWriter {
         }
     }
 
-    /// Tells readers the length up to which the open segment is written.
+    /// Publishes to readers the length up to which the open segment is written.
     fn publish(&self) {
         if let Some(open) = &self.open {
             self.committed.publish(open.number, open.tail.written_bytes());
         }
     }
 
-    /// Returns the open segment's number and length, beginning one if the last takes no records.
+    /// Returns number and length of a usable segment, and begins one if the last is not usable.
     fn usable(&mut self) -> Result<(u32, u64)> {
-        // The order matters: a copy of unsynced records belongs into a segment that is usable.
+        // The cut comes first, because the copy of unsynced records must be in a usable segment.
         if self.open.as_ref().is_none_or(|open| open.state != SegmentState::Usable) {
             self.cut()?;
         }
@@ -316,7 +315,7 @@ impl SegmentWriter {
             return Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() });
         };
         let (offset, bytes) = (open.tail.size_bytes(), self.framed.len() as u64);
-        // Set before the write: a torn write that was undone still needs a sync.
+        // Cleared before the write: even a write that was undone makes a sync necessary.
         open.is_synced = false;
         match open.tail.append(&self.framed) {
             Ok(()) => {
@@ -336,8 +335,8 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes buffered records if an earlier attempt failed, after a pause: a failing write may
-    /// take much work before it fails.
+    /// Writes buffered records if an earlier attempt has failed, but only after a pause: a failing
+    /// write may need much time before it fails.
     fn flush_held(&mut self) -> Result<()> {
         match &self.held {
             None => Ok(()),
@@ -346,7 +345,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Refuses further batches until the buffered ones are written.
+    /// Refuses further batches until the buffered records are written.
     fn pause_appends(&mut self, source: io::Error) -> DiskError {
         self.counters.writes_failed.fetch_add(1, Relaxed);
         let (kind, reason) = (source.kind(), source.to_string());
@@ -362,8 +361,8 @@ impl SegmentWriter {
         DiskError::WalHeld { path, segment, bytes: self.unwritten_bytes(), source }
     }
 
-    /// Creates the next segment, then retires the open one. If the next cannot be created, nothing
-    /// changes.
+    /// Creates the next segment, then retires the open segment. If the next cannot be created,
+    /// nothing changes.
     fn cut(&mut self) -> Result<()> {
         self.flush_held()?;
         self.flush()?;
@@ -375,20 +374,20 @@ impl SegmentWriter {
         let (number, was_suspect) = (ended.number, ended.state == SegmentState::Suspect);
         let retired = self.retire(ended);
         let Some(unsynced) = &mut self.unsynced else {
-            // A suspect segment was reported by the sync that failed.
+            // The failed sync has already reported a suspect segment.
             if retired.is_err() && !was_suspect {
                 self.unreported = Some(number);
                 return retired;
             }
             return Ok(());
         };
-        // The retiring sync covered every record, unless a copy is still to be written.
+        // The retired segment's sync covered every record, unless a copy must still be written.
         if retired.is_ok() && !self.writes_again {
             unsynced.clear();
             return Ok(());
         }
         if unsynced.records().is_none() {
-            // Too many records to keep: the loss can only be reported, once.
+            // Too many records were appended to keep them, so the loss can only be reported, once.
             unsynced.clear();
             self.unreported = Some(number);
             return retired;
@@ -397,8 +396,8 @@ impl SegmentWriter {
         self.write_again()
     }
 
-    /// Cuts the bytes of a failed batch off the open segment, because readers take an ended
-    /// segment's whole file as valid.
+    /// Cuts the bytes of a failed batch off the open segment, because readers consider all bytes of
+    /// an ended segment valid.
     fn cut_off_abandoned(&self) -> Result<()> {
         match &self.open {
             Some(open) if open.state == SegmentState::Abandoned => {
@@ -409,14 +408,14 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes the records that a failed sync may have lost to the open segment.
+    /// Writes the records that a failed sync may have lost, to the open segment.
     fn write_again(&mut self) -> Result<()> {
         let Some(unsynced) = self.unsynced.take() else { return Ok(()) };
         let records = unsynced.records().unwrap_or_default();
         let offset = self.open.as_ref().map_or(0, |open| open.tail.size_bytes());
         let framed = self.frame(&records, offset);
         let count = records.len();
-        // Put back before `?`: an error must not lose the records that a later call writes again.
+        // Restored before `?`, because after an error a later call must write the records again.
         self.unsynced = Some(unsynced);
         framed?;
         let segment = self.write_framed()?;
@@ -438,8 +437,8 @@ impl SegmentWriter {
             };
             let path = self.dir.join(segment_name(number));
             let file = match self.disk.create(&path) {
-                // An earlier attempt left this file when its clean-up below failed. It is empty and
-                // stays, so that the numbers have no gap.
+                // An earlier attempt left this file, because the removal below failed. The file is
+                // empty and stays, so that the numbers have no gap.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     self.next_number = number.checked_add(1);
                     continue;
@@ -447,7 +446,7 @@ impl SegmentWriter {
                 created => created.map_err(Action::Create.failed(&path))?,
             };
             if let Err(source) = self.disk.sync_dir(&self.dir) {
-                // If the file cannot be removed either, the arm above skips it at the next attempt.
+                // If this fails, the branch above skips the file at the next attempt.
                 let _ = self.disk.remove_file(&path);
                 return Err(Action::Sync.failed(&self.dir)(source));
             }
@@ -459,8 +458,8 @@ impl SegmentWriter {
     }
 
     fn retire(&mut self, mut ended: OpenSegment) -> Result<()> {
-        // Upstream fills all pages except the last of the log. A short page reads the same, so a
-        // failure is harmless.
+        // Upstream pads the last page of each segment but the log's last. A page without padding is
+        // read in the same way, so a failure is harmless.
         let padded = ended.tail.size_bytes().next_multiple_of(PAGE_BYTES as u64);
         let _ = ended.tail.end_at(padded);
         match ended.state {
@@ -488,8 +487,8 @@ impl OpenSegment {
                 Ok(())
             }
             Err(source) => {
-                // The kernel reports a write-back error once; later syncs may succeed without the
-                // data.
+                // The kernel reports a failed write-back once. Later syncs may succeed although the
+                // data is lost.
                 self.state = SegmentState::Suspect;
                 counters.fsyncs_failed.fetch_add(1, Relaxed);
                 Err(DiskError::WalSync { path: self.path.clone(), segment: self.number, source })

@@ -21,7 +21,7 @@ impl Host for InstanceState {
     ) -> Result<Result<Resource<BlockFile>, StorageError>> {
         match self.storage.blocks.open_file(&block, &name) {
             Ok(file) => {
-                // Streamed answers copy chunks on the host, out of files that the instance has
+                // For streamed answers, the host copies chunks out of files that the instance has
                 // open.
                 self.note_opened(&file);
                 Ok(Ok(self.table.push(file)?))
@@ -31,7 +31,7 @@ impl Host for InstanceState {
     }
 
     fn create(&mut self, now_ms: i64) -> Result<Result<Resource<BlockWriter>, StorageError>> {
-        // Only a cut reads another instance's head while it creates a block.
+        // Only a cut has a resource of another instance's head open while it creates a block.
         let account = if self.reads_head() { WrittenFor::Cut } else { WrittenFor::Merge };
         match self.storage.blocks.create_for(now_ms, account) {
             Ok(writer) => Ok(Ok(self.table.push(writer)?)),
@@ -76,7 +76,7 @@ impl HostFile for InstanceState {
     ) -> Result<Result<ChunkBytes, StorageError>> {
         let bytes = self.table.get(&file)?.read_at(offset, len);
         let checked =
-            // Checked here: hosts have an instruction for CRC-32C, WebAssembly has none.
+            // Checked by the host, which has an instruction for CRC-32C; WebAssembly has none.
             bytes.map(|bytes| ChunkBytes { ends: checked_ends(&bytes, crc32c::crc32c), bytes });
         Ok(checked.map_err(storage_error))
     }
@@ -125,7 +125,7 @@ impl HostWriter for InstanceState {
     }
 
     fn commit(&mut self, writer: Resource<BlockWriter>) -> Result<Result<(), StorageError>> {
-        // Removed first: the call consumes the resource, whether it succeeds or not.
+        // Removed before the commit: the call consumes the resource, whether it succeeds or not.
         Ok(self.table.delete(writer)?.commit().map_err(storage_error))
     }
 

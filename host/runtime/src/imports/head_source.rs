@@ -13,13 +13,13 @@ use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-/// Maximum number of open resources on the head with which a further one gets a first page: the
-/// pages stay in memory until the instance asks for them.
+/// A resource on the head is opened with a first page only while at most this number of such
+/// resources is open: first pages stay in memory until the instance requests them.
 const OPEN_WITH_FIRST_MAX: usize = 4;
 
 pub struct HeadCursor {
     open: OpenOnHead,
-    /// The next page, which came together with the cursor.
+    /// The next page, if it came together with the cursor.
     ahead: Option<(FirstPage, HeadPage)>,
 }
 
@@ -32,7 +32,7 @@ pub struct HeadStrings {
 
 pub struct HeadExemplars(OpenOnHead);
 
-/// An open resource on the head. Dropping it closes the resource, also after a crash.
+/// An open resource on the head. Dropping this value closes it, also after a crash.
 struct OpenOnHead {
     head: Arc<dyn HeadAccess>,
     number: u64,
@@ -48,7 +48,7 @@ impl Drop for OpenOnHead {
 impl InstanceState {
     /// Returns whether a resource of another instance's head is open.
     pub(crate) fn reads_head(&self) -> bool {
-        // The state itself holds one of the references.
+        // One of the references is in the state itself.
         Arc::strong_count(&self.open_on_head) > 1
     }
 
@@ -68,7 +68,7 @@ impl InstanceState {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error)),
         };
-        // Counts as open until it is dropped, which `reads_head` relies on.
+        // `reads_head` counts these clones.
         let _counted = Arc::clone(&self.open_on_head);
         Ok(Ok(match opened {
             HeadOpened::Ready((number, first)) => {
@@ -147,7 +147,7 @@ impl Host for InstanceState {
         let opened = self.head().and_then(|head| Ok((head.scan_exemplars(range)?, head)));
         match opened {
             Ok((number, head)) => {
-                // Counts as open until it is dropped, which `reads_head` relies on.
+                // `reads_head` counts these clones.
                 let _counted = Arc::clone(&self.open_on_head);
                 let scan = HeadExemplars(OpenOnHead { head, number, _counted });
                 Ok(Ok(self.table.push(scan)?))
@@ -176,8 +176,8 @@ impl HeadStrings {
 }
 
 impl HeadCursor {
-    /// Takes the page that came together with the cursor, if it is of the wanted kind. If it is of
-    /// another kind, moves the head's cursor back to its start.
+    /// Takes the page that came together with the cursor, if the page is of the wanted kind. If it
+    /// is of another kind, moves the head's cursor back to its start.
     fn take_ahead(&mut self, wanted: Option<FirstPage>) -> Result<Option<HeadPage>, Error> {
         match self.ahead.take() {
             None => Ok(None),
@@ -205,19 +205,19 @@ impl HeadCursor {
     }
 
     fn keep(&mut self, positions: Vec<u32>) -> Result<(), Error> {
-        // A page that came early has moved the head's cursor, which is moved back.
+        // Drops a page that came early and moves the head's cursor back to before that page.
         self.take_ahead(None)?;
         self.open.head.keep(self.open.number, positions)
     }
 
     fn delete(&mut self) -> Result<HeadDeletion, Error> {
-        // A page that came early has moved the head's cursor, which is moved back.
+        // Drops a page that came early and moves the head's cursor back to before that page.
         self.take_ahead(None)?;
         self.open.head.delete(self.open.number)
     }
 
     fn rewind(&mut self) -> Result<(), Error> {
-        // The page is of no use: the cursor starts again anyway.
+        // The page is of no use, because the cursor starts again.
         self.ahead = None;
         self.open.head.rewind(self.open.number)
     }

@@ -13,7 +13,7 @@ use tidepool_disk::DiskError;
 
 impl super::bindings::tidepool::tsdb::types::Host for InstanceState {}
 
-/// Converts a disk's error to the contract's.
+/// Converts an error of the disk crate to the contract's error.
 fn storage_error(error: DiskError) -> StorageError {
     let text = error.to_string();
     match () {

@@ -9,11 +9,11 @@ use tidepool_disk::wal::{CheckpointWriter, DamagedPlace, LogKind, LogReader, Log
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-/// A checkpoint being written, or the error of its begin, which a constructor cannot return.
+/// A checkpoint being written, or the error of opening it, which a constructor cannot return.
 pub struct Checkpoint(Result<CheckpointWriter, StorageError>);
 
 impl InstanceState {
-    /// Runs `call` on the logs. Only the instance that owns the head has them; a call of another
+    /// Runs `call` on the logs. Only the instance that owns the head has logs; a call by another
     /// role is a bug, and traps.
     fn with_logs<T>(
         &self,
@@ -26,7 +26,7 @@ impl InstanceState {
             }
             InstanceLogs::None => wasmtime::bail!("this instance's role has no log"),
         };
-        // After a panic inside of the logs their state is unknown, so the instance ends.
+        // A panic inside of the logs leaves them in an unknown state, so the instance ends.
         let mut logs =
             logs.lock().map_err(|_| wasmtime::format_err!("the logs' lock is poisoned"))?;
         Ok(call(&mut logs).map_err(storage_error))
@@ -56,7 +56,7 @@ fn batch(log: LogKind, segment: u32, records: Records) -> Batch {
 fn look(reader: &mut LogReader, bytes_max: u32) -> Option<Batch> {
     loop {
         let piece = reader.next(bytes_max)?;
-        // Reported here, because a log that is only read is not repaired.
+        // Reported here, because no repair reports damage in a log that is opened for reading only.
         for DamagedPlace { offset, bytes, cause } in &piece.damaged {
             tracing::warn!(
                 path = %piece.path.display(), offset, bytes, %cause,
@@ -80,7 +80,7 @@ impl Host for InstanceState {
         if let InstanceLogs::ReadOnly(reader) = &mut self.storage.logs {
             return Ok(Ok(look(reader, bytes_max)));
         }
-        // As if the logs were empty, so that the engine goes on without them.
+        // The engine continues as if the logs were empty.
         if matches!(self.storage.logs, InstanceLogs::Unread) {
             return Ok(Ok(None));
         }
@@ -103,7 +103,7 @@ impl HostCheckpoint for InstanceState {
     fn new(&mut self, last_segment: u32) -> Result<Resource<Checkpoint>> {
         let mut begun = None;
         let refused = self.with_logs(|logs| {
-            // Kept for the first call that can return an error.
+            // Kept for the first call that can return an error, which a constructor cannot.
             let checkpoint = logs.get(LogKind::InOrder)?.checkpoint(last_segment);
             begun = Some(checkpoint.map_err(storage_error));
             Ok(())
@@ -126,7 +126,7 @@ impl HostCheckpoint for InstanceState {
     }
 
     fn commit(&mut self, checkpoint: Resource<Checkpoint>) -> Result<Result<(), StorageError>> {
-        // Removed first: the call consumes the resource, whether it succeeds or not.
+        // Removed before the commit: the call consumes the resource, whether it succeeds or not.
         let begun = self.table.delete(checkpoint)?.0;
         Ok(begun.and_then(|writer| writer.commit().map_err(storage_error)))
     }

@@ -1,7 +1,7 @@
 //! Deserializes nodes with serde.
 //!
-//! Types are distinguished as in Prometheus' configuration: text may have quotes; a number, `true`
-//! or `false` must not have any, and is spelled as [`Scalar`] describes. A missing value counts as
+//! Types are distinguished as in Prometheus' configuration: a text may have quotes; a number,
+//! `true` or `false` must not, and is spelled as [`Scalar`] describes. A missing value is read as
 //! an empty text, list or mapping, as zero or as false.
 
 use super::scalar::Scalar;
@@ -16,10 +16,10 @@ use std::rc::Rc;
 /// Name by which `Reader` recognizes [`At`].
 const AT: &str = "tidepool::yaml::At";
 
-/// A value with its place in the file, for errors that only the section's reader can find.
+/// A value with its position in the file, for errors that only the reader of the section can find.
 #[derive(Clone, Debug)]
 pub struct At<T> {
-    /// Place at which the value begins.
+    /// Position at which the value begins.
     pub place: Position,
     pub value: T,
 }
@@ -27,18 +27,18 @@ pub struct At<T> {
 /// Name by which `Reader` recognizes [`With`].
 const WITH: &str = "tidepool::yaml::With";
 
-/// A set of keys that several sections have, as a type of its own.
+/// A set of keys that several sections share. The set is read into a type of its own.
 pub trait Part {
     const KEYS: &'static [&'static str];
 }
 
-/// A section some of whose keys belong to a `Part` that other sections share. Serde's flattening
-/// would lose places and accept unknown keys.
+/// A section that shares a [`Part`] of its keys with other sections. Serde's flattening would lose
+/// positions and accept unknown keys.
 #[derive(Clone, Debug)]
 pub struct With<P, T> {
     /// Read from the part's own keys.
     pub part: P,
-    /// Read from all other keys.
+    /// Read from all keys that are not the part's.
     pub rest: T,
 }
 
@@ -46,7 +46,7 @@ pub struct With<P, T> {
 pub(super) struct Reader<'n>(pub &'n Node);
 
 impl Reader<'_> {
-    /// Reads a value that must not have quotes; a missing value is the default.
+    /// Reads a value that must not have quotes; a missing value is `T::default()`.
     fn plain<T: Default>(
         self,
         expected: &str,
@@ -55,7 +55,7 @@ impl Reader<'_> {
         let read = match &self.0.data {
             Data::Nothing => Some(T::default()),
             Data::Plain(text) => read(Scalar::of(text)),
-            // Quotes make a text of anything, as in upstream.
+            // A value in quotes is always text, as in upstream.
             Data::Quoted(_) | Data::List(_) | Data::Map(_) => None,
         };
         read.ok_or_else(|| self.wrong(expected))
@@ -83,7 +83,7 @@ macro_rules! numbers {
 impl<'de> Deserializer<'de> for Reader<'_> {
     type Error = Error;
 
-    /// Passes plain text as text: the type that is read interprets it.
+    /// Passes plain text as text: the target type interprets it.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.0.data {
             Data::Nothing => visitor.visit_unit(),
@@ -147,7 +147,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        // Recognized by name, because serde has no request for a value's place.
+        // Recognized by name, because serde has no method to request a value's position.
         match name {
             AT => visitor.visit_seq(Located { node: self.0, given: 0 }),
             _ => visitor.visit_newtype_struct(self),
@@ -184,10 +184,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Data::Map(entries) => entries.clone(),
             _ => return Err(self.wrong("lines of the form `key: value`")),
         };
-        // Entries share their values, so this copies keys only.
+        // Entries share their values by `Rc`, so this copies only keys.
         let is_own = |entry: &Entry| keys.contains(&entry.key.as_str());
         let (part, rest): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_own);
-        // The number of values counts only while aliases are expanded.
+        // `values` is used only while aliases are expanded.
         let node = |entries| Node { place: self.0.place, data: Data::Map(entries), values: 1 };
         visitor.visit_seq(Split { nodes: [node(part), node(rest)], keys, given: 0 })
     }
@@ -234,7 +234,7 @@ impl<'de> de::SeqAccess<'de> for Items<'_> {
 
 struct Entries<'n> {
     entries: &'n [Entry],
-    /// Number of keys that were returned; the value of the last one may not have been.
+    /// Number of keys that were returned. The last one's value may still be due.
     given: usize,
 }
 
@@ -252,7 +252,7 @@ impl<'de> de::MapAccess<'de> for Entries<'_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        // `next_key_seed` has counted the entry already.
+        // `next_key_seed` has already incremented `given` for this entry.
         let last = self.given.checked_sub(1).and_then(|last| self.entries.get(last));
         let entry = last.ok_or_else(|| de::Error::custom("a value without a key"))?;
         let value = seed.deserialize(Reader(&entry.value));
@@ -260,7 +260,7 @@ impl<'de> de::MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// Yields the line, the column and the value of an [`At`].
+/// Yields three elements: the line, the column and the value of an [`At`].
 struct Located<'n> {
     node: &'n Node,
     given: u8,
@@ -302,7 +302,7 @@ impl<'de> de::SeqAccess<'de> for Split {
         let Some(node) = self.nodes.get(self.given) else { return Ok(None) };
         self.given += 1;
         let value = seed.deserialize(Reader(node));
-        // The rest knows only its own keys, so the message would leave out the part's.
+        // The rest knows only its own keys, so the message would lack the part's keys.
         value.map(Some).map_err(|error| error.knowing_more_keys(self.keys))
     }
 }

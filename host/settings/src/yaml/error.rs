@@ -1,13 +1,13 @@
-//! Errors in a YAML text, with their place.
+//! Errors in a YAML text, with their position.
 
 use super::Position;
 use serde::de::{Expected, Unexpected};
 use std::fmt::{self, Display};
 
-/// An error with its place and key. It never quotes a value, which may be a secret.
+/// An error with its position and key. It never quotes a value, which may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// `None` until a caller that knows the place adds it.
+    /// `None` until a caller that knows the position adds it.
     place: Option<Position>,
     /// The path of keys, as in `remote_write[0].url`; empty for the whole document.
     key: String,
@@ -17,7 +17,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Makes an error at a place, under a key or at the top.
+    /// Makes an error at a position; `key` is empty for the whole document.
     pub fn new(place: Position, key: impl Into<String>, what: impl Display) -> Error {
         Error { place: Some(place), key: key.into(), what: what.to_string(), is_unknown_key: false }
     }
@@ -26,7 +26,7 @@ impl Error {
         self.place.unwrap_or(Position { line: 1, column: 1 })
     }
 
-    /// Adds an outer key, or a list's item such as `[0]`. A known place is more exact and stays.
+    /// Adds an outer key, or a list's item such as `[0]`. A known position stays: it is more exact.
     pub(super) fn within(mut self, place: Position, key: &str) -> Error {
         self.place.get_or_insert(place);
         let is_joined = !key.is_empty() && !self.key.is_empty() && !self.key.starts_with('[');
@@ -35,9 +35,9 @@ impl Error {
         self
     }
 
-    /// Adds further known keys to the message about an unknown key.
+    /// Adds the keys of another part of the section to a message about an unknown key.
     pub(super) fn knowing_more_keys(mut self, keys: &[&str]) -> Error {
-        // A longer path leads to another mapping, which has other keys.
+        // A longer path leads to a nested mapping, which has other keys.
         if self.is_unknown_key && !self.key.contains(['.', '[']) {
             self.what = format!("{}, {}", self.what, keys.join(", "));
         }
@@ -61,7 +61,7 @@ impl serde::de::Error for Error {
     }
 
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Error {
-        // The value that was found is left out: it may be a secret.
+        // The message omits the value that was found, which may be a secret.
         Error::custom(format_args!("expected {expected}"))
     }
 

@@ -1,4 +1,4 @@
-//! Functions for `#[serde(deserialize_with = "…")]`, and helpers for such functions.
+//! Functions for `#[serde(deserialize_with = "…")]`, and helpers for writing more of them.
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use std::fmt::{self, Display};
@@ -23,12 +23,12 @@ where
     T::try_from(section).map(Some).map_err(D::Error::custom)
 }
 
-/// Reads a whole number between bounds that are included, for a type that can hold both.
+/// Reads a whole number from `MIN` to `MAX`, both included; `T` must be able to hold both.
 pub fn number<'de, D: Deserializer<'de>, T: TryFrom<u64>, const MIN: u64, const MAX: u64>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     let wrong = || D::Error::custom(format_args!("expected a whole number from {MIN} to {MAX}"));
-    // One message for every fault, which names the bounds.
+    // One message for every fault, because it contains the bounds.
     let number = u64::deserialize(deserializer).map_err(|_| wrong())?;
     let number = Some(number).filter(|number| (MIN..=MAX).contains(number));
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(wrong)

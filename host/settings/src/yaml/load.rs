@@ -9,22 +9,22 @@ use std::rc::Rc;
 /// Maximum nesting of lists and mappings.
 const DEPTH_MAX: usize = 64;
 
-/// Maximum number of values that all aliases together may stand for.
+/// Maximum number of values that all aliases together may expand to.
 const ALIASED_VALUES_MAX: usize = 100_000;
 
-/// Key whose value is merged into its mapping.
+/// Key whose value is a mapping, or mappings, merged into the mapping with this key.
 const MERGE: &str = "<<";
 
-/// Memory that an allocation takes in addition to its bytes.
+/// Approximate memory that an allocation needs in addition to its bytes.
 const ALLOCATION_BYTES: usize = 16;
 
 /// Memory of a value besides its text: the node, its reference counts, its entry in the parent.
 const NODE_BYTES: usize = size_of::<Node>() + 5 * size_of::<usize>() + ALLOCATION_BYTES;
 
-/// Memory that a key takes in addition to its text, which exists twice while its mapping is read.
+/// Memory of a key besides its text. The text exists twice while the key's mapping is read.
 const KEY_BYTES: usize = 2 * (size_of::<Entry>() + ALLOCATION_BYTES);
 
-/// Reserves bytes of memory before they are used, or refuses with a reason.
+/// Called before memory is allocated, with its size in bytes; refuses with a reason.
 pub type Take<'a> = &'a mut dyn FnMut(usize) -> Result<(), String>;
 
 /// Parses a text with one document. An empty document is `Data::Nothing`.
@@ -32,8 +32,8 @@ pub fn load(text: &str) -> Result<Rc<Node>, Error> {
     load_counted(text, &mut |_| Ok(()))
 }
 
-/// `load` for a text from others: reserves the approximate memory of each value before it is
-/// made. Ends with the given reason when that is refused.
+/// [`load`] for a text of foreign origin. Calls `take` with the approximate memory of each value
+/// before the value is made; an error of `take` becomes the error's text.
 pub fn load_counted(text: &str, take: Take<'_>) -> Result<Rc<Node>, Error> {
     let (has_document, open, anchors, aliased_values, root) = Default::default();
     let mut loader = Loader { take, has_document, open, anchors, aliased_values, root };
@@ -53,7 +53,7 @@ pub fn load_counted(text: &str, take: Take<'_>) -> Result<Rc<Node>, Error> {
 
 fn place(marker: &Marker) -> Position {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    // The parser counts lines from 1, but columns from 0.
+    // The parser counts lines from 1 and columns from 0; positions count both from 1.
     Position { line: number(marker.line()), column: number(marker.col() + 1) }
 }
 
@@ -62,7 +62,7 @@ struct Loader<'a> {
     has_document: bool,
     /// Lists and mappings that have not ended, outermost first.
     open: Vec<Open>,
-    /// Values of anchors, by the parser's numbers.
+    /// Values with an anchor, by the parser's number of the anchor.
     anchors: HashMap<usize, Rc<Node>>,
     aliased_values: usize,
     root: Option<Rc<Node>>,
@@ -79,11 +79,11 @@ enum Kind {
     List(Vec<Rc<Node>>),
     Map {
         entries: Vec<Entry>,
-        /// The keys so far, with their lines.
+        /// The keys so far, each with its line.
         lines: HashMap<String, u32>,
-        /// The key whose value comes next, with its place.
+        /// The key whose value comes next, with the key's position.
         key: Option<(Position, String)>,
-        /// Entries of merged mappings; earlier ones override later ones.
+        /// Entries of merged mappings; an earlier entry overrides a later one with the same key.
         merged: Vec<Entry>,
     },
 }
@@ -101,10 +101,10 @@ impl Loader<'_> {
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor).map(Rc::clone) else {
-                    // The parser knows the anchor, so the alias lies inside of the anchor's value.
+                    // The parser knows the anchor, so the alias is a part of the anchor's value.
                     return Err(self.wrong(place, "an alias stands for what it is a part of"));
                 };
-                // Aliases of aliases multiply, so a short text could stand for billions of values.
+                // Aliases of aliases multiply, so a short text could expand to billions of values.
                 self.aliased_values += node.values;
                 if self.aliased_values > ALIASED_VALUES_MAX {
                     let what = format!("aliases stand for more than {ALIASED_VALUES_MAX} values");
@@ -124,7 +124,7 @@ impl Loader<'_> {
                     "" | "~" | "null" | "Null" | "NULL" => Data::Nothing,
                     _ => Data::Plain(text.into_owned()),
                 };
-                // The parser gives a missing value the place of whatever follows it.
+                // The parser reports the position of the next token for a missing value.
                 let place = match (&data, self.open.last().map(|open| &open.kind)) {
                     (Data::Nothing, Some(Kind::Map { key: Some((place, _)), .. })) => *place,
                     _ => place,
@@ -153,9 +153,9 @@ impl Loader<'_> {
         tag: Option<Cow<'_, Tag>>,
         kind: Kind,
     ) -> Result<(), Error> {
-        // Refuses unknown tags; others cannot make text of a list or mapping.
+        // Refuses unknown tags. The tags of YAML have no effect on a list or mapping.
         self.is_text(place, tag.as_deref())?;
-        // Nodes are read and printed recursively, so their depth needs a limit.
+        // Nodes are read and printed recursively, so their depth is limited.
         if self.open.len() == DEPTH_MAX {
             let what = format!("more than {DEPTH_MAX} lists and mappings inside of each other");
             return Err(self.wrong(place, &what));
@@ -172,7 +172,7 @@ impl Loader<'_> {
             Kind::Map { mut entries, mut lines, merged, .. } => {
                 let is_new =
                     |entry: &Entry| lines.insert(entry.key.clone(), entry.place.line).is_none();
-                // Keys of the mapping itself override merged ones.
+                // Keys of the mapping itself override keys of merged mappings.
                 entries.extend(merged.into_iter().filter(is_new));
                 Data::Map(entries)
             }
@@ -180,10 +180,10 @@ impl Loader<'_> {
         self.whole(anchor, Node { place, data, values })
     }
 
-    /// Registers a complete value under its anchor, and adds it to its parent.
+    /// Stores a complete value under its anchor, if it has one, and adds it to its parent.
     fn whole(&mut self, anchor: usize, node: Node) -> Result<(), Error> {
         let (place, node) = (node.place, Rc::new(node));
-        // The parser numbers anchors from 1.
+        // The parser numbers anchors from 1; 0 means no anchor.
         if anchor != 0 {
             self.anchors.insert(anchor, Rc::clone(&node));
         }
@@ -192,7 +192,7 @@ impl Loader<'_> {
 
     /// Adds a value to the innermost open list or mapping.
     fn put(&mut self, place: Position, node: Rc<Node>) -> Result<(), Error> {
-        // The value becomes a key, whose text is stored in two more places.
+        // The value becomes a key, whose text is copied to two more places.
         if let Some(Open { kind: Kind::Map { key: None, .. }, .. }) = self.open.last() {
             self.count(place, KEY_BYTES + 2 * node.text().map_or(0, str::len))?;
         }
@@ -228,7 +228,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Whether a tag makes its value text; `None` without one. Only YAML's own tags are accepted.
+    /// Returns whether a tag makes its value text; `None` without a tag. Foreign tags are errors.
     fn is_text(&self, place: Position, tag: Option<&Tag>) -> Result<Option<bool>, Error> {
         match tag {
             None => Ok(None),

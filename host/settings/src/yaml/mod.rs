@@ -1,11 +1,11 @@
-//! YAML for configuration: text becomes nodes with places, and serde turns nodes into the types of
-//! the features that own them. Errors name line, column and key, and never contain a value, which
+//! YAML for configuration: text is parsed into nodes with positions, and serde deserializes nodes
+//! into the types of the features. Errors contain line, column and key, but never a value, which
 //! may be a secret.
 //!
 //! As strict as Prometheus: a duplicate key, an unknown key or a value of another type is an error.
 //! Anchors, aliases and merge keys are supported; the expansion of aliases is limited.
 //!
-//! Begin with `node`, then `load`, `scalar`, `de` and `fields`. No section is known here.
+//! Begin with `node`, then `load`, `scalar`, `de` and `fields`. This module knows no section.
 
 mod de;
 mod error;
@@ -22,12 +22,12 @@ pub use node::{Data, Entry, Node, Position};
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
-/// Deserializes the value of a node. Errors name it by `key`.
+/// Deserializes the value of a node. Errors begin with `key`.
 pub fn read<T: DeserializeOwned>(key: &str, node: &Node) -> Result<T, Error> {
     T::deserialize(de::Reader(node)).map_err(|error| error.within(node.place, key))
 }
 
-/// Deserializes a node with a seed. Errors name it by `key`.
+/// Deserializes a node with a seed. Errors begin with `key`.
 pub fn read_seed<T>(
     key: &str,
     node: &Node,

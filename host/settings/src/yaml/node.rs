@@ -1,4 +1,4 @@
-//! The values of a YAML text, with their places.
+//! The values of a YAML text, with their positions.
 
 use std::rc::Rc;
 
@@ -12,10 +12,10 @@ pub struct Position {
 
 #[derive(Debug)]
 pub struct Node {
-    /// Place of the value; for an alias, the place of its anchor.
+    /// Position of the value; for an alias, the position of its anchor.
     pub place: Position,
     pub data: Data,
-    /// Number of values, including nested ones.
+    /// Number of values in this node: itself and all nested values.
     pub(super) values: usize,
 }
 
@@ -25,10 +25,10 @@ pub enum Data {
     Nothing,
     /// Text without quotes, which may also be a number, `true` or `false`.
     Plain(String),
-    /// Text with quotes or the tag `!!str`, which is nothing but text.
+    /// Text in quotes or with the tag `!!str`, which is never a number, `true` or `false`.
     Quoted(String),
     List(Vec<Rc<Node>>),
-    /// Keys with values in the file's order, without duplicates.
+    /// Keys with values in the order of the file, without duplicates.
     Map(Vec<Entry>),
 }
 
@@ -40,7 +40,7 @@ pub struct Entry {
 }
 
 impl Node {
-    /// Returns a scalar's text as written, empty if missing; `None` for a list or a mapping.
+    /// Returns a scalar's text as written, `""` for no value, `None` for a list or a mapping.
     pub fn text(&self) -> Option<&str> {
         match &self.data {
             Data::Nothing => Some(""),

@@ -1,12 +1,12 @@
-//! Interprets plain text as go-yaml does (`resolve.go`, version 2), which Prometheus reads its
-//! files with: YAML 1.1's words for true and false, whole numbers in four bases, floats with
-//! infinity, and `_` between digits.
+//! Interprets plain text like go-yaml (`resolve.go`, version 2), with which Prometheus reads its
+//! files: YAML 1.1's words for true and false, whole numbers in four bases, floats with infinity,
+//! and `_` between digits.
 
 /// The value of a text without quotes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scalar {
     Bool(bool),
-    /// From the smallest `i64` to the largest `u64`.
+    /// A whole number in the range from the smallest `i64` to the largest `u64`.
     Whole(i128),
     Float(f64),
     Text,
@@ -32,7 +32,7 @@ impl Scalar {
         }
     }
 
-    /// The value as a number; `None` for anything but numbers.
+    /// The value as a number; `None` for a boolean or text.
     pub(super) fn number(self) -> Option<f64> {
         match self {
             // Large numbers are rounded, as in Go.
@@ -43,7 +43,7 @@ impl Scalar {
         }
     }
 
-    /// The value as a whole number. A fraction is cut off, as in Go.
+    /// The value as a whole number. A float loses its fraction, as in Go.
     pub(super) fn whole(self) -> Option<i128> {
         match self {
             Scalar::Whole(number) => Some(number),
@@ -76,7 +76,7 @@ fn whole(text: &str) -> Option<i128> {
     (number >= i128::from(i64::MIN)).then_some(number)
 }
 
-/// Parses a number in base 10. A number that is too large is text.
+/// Parses a number in base 10. A number that is too large for a float is text.
 fn float(text: &str) -> Scalar {
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
     let number = text.chars().all(is_part).then(|| text.parse::<f64>().ok()).flatten();

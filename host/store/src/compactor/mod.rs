@@ -1,9 +1,9 @@
-//! The compactor thread: checks regularly whether work is due, and does it with an instance that
-//! exists only for that work. Requested tasks run here as well (`requested`).
+//! The compactor thread: checks regularly whether work is due, and does it by an instance that
+//! exists only for that work. It also runs requested tasks (`requested`).
 //!
 //! Everything that changes blocks runs on this one thread. Deletions may run between two slices of
-//! other work: a slice that commits a block checks first that nothing was deleted from its input,
-//! so no deletion is lost. All other tasks wait for their turn.
+//! other work: a slice that commits a block first checks that nothing was deleted from its input
+//! meanwhile, so no deletion is lost. All other tasks wait until the work is done.
 
 mod requested;
 
@@ -25,32 +25,32 @@ use tidepool_runtime::{
 /// Maximum pause between two checks of the head.
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 
-/// Maximum pause between two checks of the blocks, the interval of Prometheus.
+/// Maximum pause between two checks of the blocks; Prometheus has the same interval.
 const BLOCKS_EVERY: Duration = Duration::from_secs(60);
 
-/// The same while the disk is nearly full: blocks that retention drops free space.
+/// Maximum pause between two checks while the disk is nearly full, since retention frees space.
 const BLOCKS_EVERY_IF_FULL: Duration = Duration::from_secs(5);
 
-/// A block whose ULID is further ahead than this, in milliseconds, was not made by this node.
+/// Maximum milliseconds by which a ULID of this node can be ahead of the node's clock.
 pub const BLOCK_AHEAD_MS_MAX: i64 = 24 * 3_600_000;
 
 /// Maximum pause after consecutive failed compactions.
 const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Pause after a compaction without disk space, unless some is freed: attempts wear the disk.
+/// Pause after a lack of disk space, unless space is freed: attempts wear out the disk.
 const NO_ROOM_PAUSE: Duration = Duration::from_secs(300);
 
-/// Maximum number of halvings of the planned memory after compactions that ran out of memory.
+/// Maximum number of halvings of the planned memory, each after a compaction ran out of memory.
 const HALVINGS_MAX: u32 = 3;
 
-/// Pause while reads keep the head from truncating.
+/// Pause while reads prevent the head from truncating.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 struct Pause {
     until: Instant,
     /// Number of consecutive failed compactions so far.
     failures: u32,
-    /// Free space above which the pause ends early.
+    /// Free space at the begin of the pause; much more free space ends it early.
     free_bytes: u64,
 }
 
@@ -58,16 +58,16 @@ pub(super) struct Compactor {
     pub(super) shared: Arc<Shared>,
     pub(super) data: DataDir,
     pub(super) tasks: TaskQueue,
-    /// Blocks that earlier instances left out; a new instance does not know them.
+    /// Blocks that earlier instances left out. A new instance must be told to exclude them.
     pub(super) reported: Vec<String>,
     /// Blocks that wait to be copied elsewhere.
     pub(super) waiting: Waiting,
-    /// Blocks dated ahead that were already reported.
+    /// Blocks with a ULID ahead of the clock that were already reported.
     pub(super) ahead: Vec<String>,
-    /// Whether `compaction.json` is written, which commands without a server need.
+    /// Whether `compaction.json` is written. Commands without a server need the file.
     pub(super) has_saved_settings: bool,
-    /// Number of times that the planned memory was halved after an instance ran out of it. With
-    /// less memory a cut makes smaller blocks, and a merge gives up in time.
+    /// Number of times that the planned memory was halved after an instance ran out of memory. With
+    /// a smaller plan a cut makes smaller blocks, and a merge gives up in time.
     pub(super) halvings: u32,
 }
 
@@ -81,24 +81,24 @@ impl Compactor {
         let mut retention = self.shared.live().retention();
         let mut pause: Option<Pause> = None;
         while !self.is_stopping() {
-            // Closing the store wakes this thread with a task.
+            // Closing the store sends a task, which wakes this thread.
             if let Some(task) = self.tasks.next(look_every) {
                 self.do_task(task);
                 continue;
             }
-            // Before the pause is checked: more free space ends it early.
+            // Before the pause is checked, because more free space ends it early.
             self.shared.space.look();
             let space = self.shared.space.figures();
             if !self.shared.head.is_ready() || pause.as_ref().is_some_and(|p| p.lasts(space)) {
                 continue;
             }
             let blocks_every = if space.is_paused { BLOCKS_EVERY_IF_FULL } else { BLOCKS_EVERY };
-            // A shorter retention after a reload drops blocks now, not at the next regular check.
+            // After a reload with a shorter retention, blocks are dropped immediately.
             let retention_before =
                 std::mem::replace(&mut retention, self.shared.live().retention());
             let blocks_are_due = retention != retention_before
                 || blocks_looked_at.is_none_or(|at| at.elapsed() >= blocks_every);
-            // Asking the head is cheap; an instance is made only if something is due.
+            // The call of the head is cheap; an instance is made only if work is due.
             let done = match self.shared.head.access().plan_cut() {
                 Ok(None) if !blocks_are_due => Ok(()),
                 Ok(_) => {
@@ -108,20 +108,20 @@ impl Compactor {
                 Err(error) => Err(error.into()),
             };
             let failures = pause.take().map_or(0, |pause| pause.failures);
-            // A stop ends the work with an error that is no failure.
+            // A stop ends the work with an error, but is not a failure.
             if let Err(error) = done
                 && !self.is_stopping()
             {
                 self.shared.counters.compactions_failed.fetch_add(1, Relaxed);
                 tracing::error!(%error, "compaction failed; it will be retried");
-                // The files of the attempt are deleted by now, so the free space has changed.
+                // The files of the attempt are deleted by now, so the free space is checked again.
                 self.shared.space.look_again();
                 pause = Some(Pause::after(failures + 1, &error, self.shared.space.figures()));
             }
         }
     }
 
-    /// Cuts, merges and drops whatever is due.
+    /// Cuts, merges and drops all blocks for which this is due.
     fn compact(&mut self) -> Result<(), StoreError> {
         self.save_settings();
         let blocks = self.blocks_to_change();
@@ -131,19 +131,19 @@ impl Compactor {
         instance.pin(&self.waiting.pinned)?;
         let mut left_out = Vec::new();
         let done = self.work_in_slices(instance, Instance::compact, &mut left_out);
-        // Only a lack of memory lowers the budget: other failures say nothing about it.
+        // Only a lack of memory halves the plan, because other failures have other causes.
         self.halvings = match &done {
             Ok(()) => 0,
             Err(StoreError::CompactorMemory { .. }) => (self.halvings + 1).min(HALVINGS_MAX),
             Err(_) => self.halvings,
         };
-        // The next instance must not fail at the same blocks again.
+        // The next instance must not fail because of the same blocks.
         self.reported.extend(left_out.iter().map(|bad| block_of(&bad.where_).to_owned()));
         done
     }
 
-    /// Returns the blocks that may be merged and dropped, and updates the pinned ones. Without the
-    /// list of copied blocks it returns none: the head is cut, and nothing else is done.
+    /// Returns the blocks that may be merged and dropped, and updates the pinned blocks. Without
+    /// the list of copied blocks, existing blocks are hidden, and the head can only be cut.
     fn blocks_to_change(&mut self) -> BlockDirs {
         let shared = &self.shared;
         let Some(config) = &shared.config.pin else { return shared.blocks.clone() };
@@ -165,7 +165,7 @@ impl Compactor {
         }
     }
 
-    /// Pins a new block if blocks of its level wait to be copied.
+    /// Pins a new block if blocks of its level are to be copied.
     fn hold_new(&mut self, instance: &mut Instance, block: &NewBlock) -> Result<(), StoreError> {
         let is_pinned = |config: &PinConfig| config.pins_new(block.level);
         if self.shared.config.pin.as_ref().is_some_and(is_pinned) {
@@ -175,7 +175,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Warns once of each block dated ahead: its samples replace those of later blocks.
+    /// Warns once of each block whose ULID is ahead: its samples replace samples of later blocks.
     fn report_blocks_ahead(&mut self) -> Result<(), StoreError> {
         let latest_ms = self.shared.clock.now_ms().saturating_add(BLOCK_AHEAD_MS_MAX);
         let mut ahead = self.shared.blocks.times_ms()?;
@@ -193,7 +193,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Writes `compaction.json`. A failure is only logged: a full disk keeps no node from starting.
+    /// Writes `compaction.json`. A failure is only logged, so that a node can start on a full disk.
     fn save_settings(&mut self) {
         if !self.has_saved_settings {
             let saved = CompactionSettings::of(&self.shared.config).save(&self.data);
@@ -212,7 +212,7 @@ impl Compactor {
         self.shared.stopping.load(Relaxed)
     }
 
-    /// Does some work on the blocks slice by slice, with deletions between the slices.
+    /// Works on blocks slice by slice, with deletions between the slices.
     pub(super) fn work_in_slices(
         &mut self,
         mut instance: Instance,
@@ -226,7 +226,7 @@ impl Compactor {
             self.shared.space.look();
             match slice(&mut instance, self.shared.clock.now_ms(), room) {
                 Ok(progress) => {
-                    // A deleted file takes space as long as a reader has it open.
+                    // A deleted file needs space until all readers have closed it.
                     self.shared.drop_outdated_readers();
                     if progress.block.is_some()
                         || !progress.deleted.is_empty()
@@ -246,20 +246,20 @@ impl Compactor {
                 }
                 Err(CallError::Refused(Error::Busy)) => {
                     let shared = &self.shared;
-                    // Reads keep the head from truncating; if memory runs short, they end instead.
+                    // Reads prevent truncation by the head; if memory is short, they are ended.
                     if shared.read_memory.is_head_short(shared.head.memory_used_bytes()) {
                         shared.head.end_reads();
                     }
                     std::thread::sleep(BUSY_PAUSE);
                 }
                 Err(error) => {
-                    // The slice may have changed blocks before it failed.
+                    // The slice may have changed blocks before its failure.
                     self.shared.ledger.changed();
                     let limit_bytes = self.shared.config.memory.compactor_bytes;
                     return Err(StoreError::from(error).of_compaction(limit_bytes));
                 }
             }
-            // A deletion does not wait for the end of a merge, which can be long.
+            // Deletions need not wait for the end of a merge, which may take long.
             while let Some(deletion) = self.tasks.next_deletion() {
                 self.do_task(deletion);
             }
@@ -273,7 +273,7 @@ impl Compactor {
         let head = Some(shared.head.access());
         let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head, memory: None };
         let memory_bytes_max = shared.config.memory.compactor_bytes as usize;
-        // A merge takes the time that its blocks need; a stop comes between slices.
+        // Without a deadline, because a merge may take long; a stop is possible between slices.
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         Ok(shared.runtime.instantiate(shared.options(Role::Compactor), storage, limits)?)
     }
@@ -288,14 +288,14 @@ impl Pause {
         let doubled = LOOK_EVERY_MAX.saturating_mul(1 << (failures.clamp(1, 10) - 1));
         let pause = match (no_space, space.is_paused) {
             (true, _) => NO_ROOM_PAUSE,
-            // An error of the head does not tell whether its log ran out of space.
+            // An error of the head does not reveal whether its log lacked space.
             (false, true) => FAILED_PAUSE_MAX,
             (false, false) => doubled.min(FAILED_PAUSE_MAX),
         };
         Pause { until: Instant::now() + pause, failures, free_bytes: space.free_bytes }
     }
 
-    /// Returns whether the pause goes on; an eighth more free space is worth an attempt.
+    /// Returns whether the pause continues. An eighth more free space ends it early.
     fn lasts(&self, space: SpaceFigures) -> bool {
         let is_roomier = space.free_bytes > self.free_bytes.saturating_add(self.free_bytes / 8);
         Instant::now() < self.until && !is_roomier
@@ -306,7 +306,7 @@ impl Pause {
 fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
     let blocks_bytes = shared.blocks.size_bytes_total();
     let other_bytes = blocks_bytes.and_then(|blocks| Ok(data.size_bytes()?.saturating_sub(blocks)));
-    // The head must be cut even if the size is not known.
+    // Without the size the head must still be cut, so only a warning is logged.
     let other_bytes = other_bytes.unwrap_or_else(|error| {
         tracing::warn!(%error, "--retention-size counts blocks alone: the directory is not known");
         0

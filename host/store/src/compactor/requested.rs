@@ -1,4 +1,4 @@
-//! Requested work of the compactor thread: deletions, cleaning of tombstones, snapshots.
+//! Tasks that the compactor thread does on request: deletions, cleaning of tombstones, snapshots.
 
 use super::Compactor;
 use crate::tasks::Task;
@@ -8,11 +8,11 @@ use tidepool_lifecycle::clock::system_now;
 use tidepool_runtime::{Damage, Deletion, Instance, Matcher, TimeRange};
 
 impl Compactor {
-    /// Does a task, even if the client that requested it is gone.
+    /// Does a task, even if the client that requested it has disconnected.
     pub(super) fn do_task(&mut self, task: Task) {
         let limit_bytes = self.shared.config.memory.compactor_bytes;
         let of_compaction = |error: StoreError| error.of_compaction(limit_bytes);
-        // A reply fails only if the client is gone, which changes nothing.
+        // A reply fails only if the client has disconnected, which does not matter here.
         match task {
             Task::Delete { selectors, range, reply } => {
                 let _ = reply.send(self.delete(selectors, range).map_err(of_compaction));
@@ -39,10 +39,10 @@ impl Compactor {
         selectors: Vec<Vec<Matcher>>,
         range: TimeRange,
     ) -> Result<Deletion, StoreError> {
-        // No cut can come between deleting in the head and in the blocks: cuts run on this thread.
+        // Cuts run on this thread, so none runs between the deletions in head and blocks.
         let mut instance = self.instance(self.shared.blocks.clone())?;
         let deletion = instance.delete(&selectors, range);
-        // A deletion that failed may have deleted something.
+        // A failed deletion may have deleted some samples.
         self.shared.ledger.changed();
         let deletion = deletion?;
         tracing::info!(
@@ -77,9 +77,9 @@ impl Compactor {
     }
 }
 
-/// Returns a name like upstream's: the time in UTC, and a number that makes it unique.
+/// Returns a name in upstream's form: the time in UTC, and a random number.
 pub fn snapshot_name() -> String {
     let now = system_now().strftime("%Y%m%dT%H%M%SZ");
-    // Upstream's number is an `Int63`.
+    // 63 bits, because upstream's number is an `Int63`.
     format!("{now}-{:016x}", random_seed() >> 1)
 }

@@ -1,4 +1,4 @@
-//! Flags of memory limits: how they divide the memory, and values that have no effect.
+//! Flags of memory limits: dividing the memory, and finding values that have no effect.
 
 use crate::memory::{
     COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, default_limit_bytes,
@@ -7,7 +7,7 @@ use clap::Args;
 use tidepool_runtime::{INSTANCE_BYTES_MAX, INSTANCE_BYTES_MIN};
 use tidepool_settings::flags::{Marks, at_least};
 
-/// Minimum memory of the head's instance: less leaves no room for samples.
+/// Minimum memory of the head's instance. With less, no samples would fit.
 const HEAD_BYTES_MIN: u64 = 8 << 20;
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
@@ -52,12 +52,12 @@ pub struct MemoryFlags {
 impl MemoryFlags {
     pub const MARKS: Marks = Marks { short: &["memory-limit"], ..Marks::NONE };
 
-    /// Divides the memory, except for the parts that flags set. If parts are set without a limit
-    /// for the whole, the whole is as large as they need.
+    /// Divides the memory, except for parts that have a flag. If such parts are set without a limit
+    /// for the whole, the limit is the sum of all parts.
     pub fn split(&self) -> MemorySplit {
         let limit_bytes = self.memory_limit.unwrap_or_else(default_limit_bytes);
         let split = MemorySplit::of(limit_bytes);
-        // An instance has 32-bit addresses: more cannot be used.
+        // An instance cannot use more, because its addresses have 32 bits.
         let of_instance = |chosen: Option<u64>| chosen.map(|bytes| bytes.min(INSTANCE_BYTES_MAX));
         let head_bytes = of_instance(self.head_memory_limit).unwrap_or(split.head_bytes);
         let compactor_bytes = of_instance(self.compactor_memory_limit)
@@ -67,12 +67,12 @@ impl MemoryFlags {
         if self.memory_limit.is_none() {
             return MemorySplit { limit_bytes: chosen.needed_bytes(), ..chosen };
         }
-        // There is no flag for scrapes: they get what the flags of the others leave.
+        // Scrapes have no flag, so they get the memory that other parts leave.
         let beyond_bytes = chosen.needed_bytes().saturating_sub(limit_bytes);
         MemorySplit { scrapes_bytes: chosen.scrapes_bytes.saturating_sub(beyond_bytes), ..chosen }
     }
 
-    /// Returns the flags that give more memory than this division can use.
+    /// Returns the flags with a value above the memory that this division can use.
     pub fn unused(&self, split: &MemorySplit) -> Vec<UnusedMemory> {
         let flags = [
             ("--memory-limit", self.memory_limit, split.needed_bytes()),
@@ -88,7 +88,7 @@ impl MemoryFlags {
     }
 }
 
-/// A flag that gives more memory than can be used.
+/// A flag with a value above the memory that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnusedMemory {
     /// The flag, with its dashes.

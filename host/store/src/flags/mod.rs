@@ -1,4 +1,4 @@
-//! Flags of the store by topic, and the configuration that is made of them.
+//! Flags of the store by topic, and the configuration that results from them.
 
 mod memory;
 mod series;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tidepool_runtime::InstanceLimits;
 use tidepool_settings::flags::size;
 
-/// Default maximum memory of one read: more is of no use.
+/// Default maximum memory of one read; reads do not need more.
 const QUERY_BYTES: u64 = 256 << 20;
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
@@ -33,7 +33,7 @@ pub struct StoreFlags {
     pub series: SeriesFlags,
 }
 
-/// Settings of the store that other flags determine.
+/// Settings of the store that flags of other crates determine.
 #[derive(Debug)]
 pub struct Beside {
     pub memory: MemorySplit,

@@ -43,7 +43,7 @@ impl SeriesFlags {
 
     /// Returns the limits on the label sets of new series.
     pub fn label_limits(&self) -> LabelLimits {
-        // A limit beyond 32 bits is as good as none.
+        // A limit that exceeds 32 bits has no effect anyway.
         let limit = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
         LabelLimits {
             labels_max: self.max_label_names_per_series,

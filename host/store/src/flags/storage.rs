@@ -1,4 +1,4 @@
-//! Flags about blocks: their directory, duration and retention.
+//! Flags about the data directory and its blocks: duration, retention, free space.
 
 use super::values::{block_duration, disk_share, open_files};
 use crate::space::DiskShare;

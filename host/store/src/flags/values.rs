@@ -1,4 +1,4 @@
-//! Values of flags, with their bounds.
+//! Parsers of flags' values, with their bounds.
 
 use crate::space::DiskShare;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(super) fn open_files(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Parses an interval of syncs. The bound limits the loss that a wrong unit can cause.
+/// Parses an interval of syncs. The bound limits the loss if the unit is wrong.
 pub(super) fn sync_interval(text: &str) -> Result<Duration, String> {
     let interval = duration(text)?;
     match interval <= SYNC_INTERVAL_MAX {

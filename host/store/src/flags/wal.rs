@@ -1,4 +1,4 @@
-//! Flags about the write-ahead log (WAL), and the snapshot of the head that spares its replay.
+//! Flags about the write-ahead log (WAL), and about the head snapshot, which replaces its replay.
 
 use super::values::{segment_size, sync_interval};
 use clap::{ArgAction, Args, ValueEnum};

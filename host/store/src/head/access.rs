@@ -1,5 +1,5 @@
-//! The head as instances on other threads see it: what they open on it has a number, and each of
-//! their calls is a job of the head thread.
+//! Access to the head from instances on other threads. The resources that they open on the head
+//! have numbers, and each of their calls is a job of the head thread.
 
 use super::handle::{HeadHandle, HeadInstance, HeadState, OpenOnHead};
 use super::lock;
@@ -10,19 +10,19 @@ use tidepool_runtime::{
     Instance, Label, Lookup, Matcher, StorageError, TimeRange, WithFirst,
 };
 
-/// If opening took at most this, the first content is taken in the same turn, which stays short.
+/// If opening took at most this time, the first content is read in the same job, which stays short.
 const FIRST_WITHIN: Duration = Duration::from_micros(500);
 
 /// Approximate size of a first page or a first batch.
 const FIRST_BYTES: u32 = 32 * 1024;
 
-/// A first batch with fewer names or values may be all of them; then the end is taken as well.
+/// A first batch with fewer names or values may be complete; then the next batch is read as well.
 const FEW_STRINGS: usize = 1024;
 
-/// Something that was opened on the head, if it could be.
+/// A resource that was opened on the head, or the reason why it was not.
 type Opened = Result<HeadOpened<OpenOnHead>, CallError>;
 
-/// A way to call the head.
+/// Calls the head: on its thread through the handle, or directly during the replay.
 pub(super) trait CallsHead: Send + Sync {
     /// Runs a call and blocks until it is done.
     fn call_now<T: Send + 'static>(
@@ -30,12 +30,12 @@ pub(super) trait CallsHead: Send + Sync {
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
     ) -> Result<T, Error>;
 
-    /// Closes what was opened under this number, before the next call at the latest.
+    /// Closes the resource with this number, at the latest before the next call.
     fn close_unused(&self, number: u64);
 
     fn state(&self) -> &HeadState;
 
-    /// Opens something on the head and returns its number.
+    /// Opens a resource on the head and returns its number.
     fn open_on_head(
         &self,
         open: impl FnOnce(&mut Instance) -> Opened + Send + 'static,
@@ -50,7 +50,7 @@ pub(super) trait CallsHead: Send + Sync {
         })
     }
 
-    /// Opens something on the head, and takes its first content with `first`.
+    /// Opens a resource on the head, and reads its first content by `first`.
     fn open_with<F: Default + Send + 'static>(
         &self,
         open: impl FnOnce(&mut Instance) -> Opened + Send + 'static,
@@ -74,7 +74,7 @@ pub(super) trait CallsHead: Send + Sync {
                     Ok(HeadOpened::Ready((number, taken)))
                 }
                 Err(error) => {
-                    // If the instance has ended, closing fails as well.
+                    // If the instance has ended, closing fails as well, which does not matter.
                     let _ = head.close(opened);
                     Err(error)
                 }
@@ -105,7 +105,7 @@ fn values(name: String, lookup: Lookup) -> impl FnOnce(&mut Instance) -> Opened 
     move |head| Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
 }
 
-/// Returns the first names or values, and the end if that may come next.
+/// Returns the first names or values. If they may be complete, also the empty batch at the end.
 fn first_strings(head: &mut Instance, open: OpenOnHead) -> Result<Vec<Vec<String>>, CallError> {
     let OpenOnHead::Strings(strings) = open else { return Ok(Vec::new()) };
     let first = head.next_strings(strings, FIRST_BYTES)?;
@@ -142,7 +142,7 @@ impl HeadHandle {
     }
 }
 
-/// Adapts a caller of the head to the interface that instances use.
+/// Makes a caller of the head usable as the interface for other instances.
 pub struct OfHead<C>(pub Arc<C>);
 
 impl<C: CallsHead> HeadAccess for OfHead<C> {
@@ -230,7 +230,7 @@ impl<C: CallsHead> HeadAccess for OfHead<C> {
         self.0.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             let deletion = head.instance.delete_from_head(handle)?;
-            // A deletion is acknowledged only once it is durable, whatever the sync policy.
+            // A deletion is acknowledged only when it is durable, whatever the sync policy is.
             if deletion.is_done {
                 lock(&head.logs).sync().map_err(|error| {
                     CallError::Refused(Error::Storage(StorageError::Io(error.to_string())))
@@ -243,7 +243,7 @@ impl<C: CallsHead> HeadAccess for OfHead<C> {
     fn next_strings(&self, strings: u64, bytes_max: u32) -> Result<Vec<String>, Error> {
         self.0.call_now(move |head| match head.open.get(&strings) {
             Some(OpenOnHead::Strings(handle)) => head.instance.next_strings(*handle, bytes_max),
-            // An unknown number was given by a head that crashed.
+            // Unknown numbers are of a head that has crashed since.
             _ => Err(CallError::Head(HeadLost::Restarted)),
         })
     }

@@ -1,4 +1,4 @@
-//! Handle of the head thread: the jobs that it takes, and their senders.
+//! The handle of the head thread, and the jobs that are sent through it.
 
 use super::lock;
 use crate::shortage::Shortage;
@@ -17,11 +17,11 @@ use tokio::sync::oneshot;
 
 /// A job of the head thread.
 pub(crate) enum Job {
-    /// Stores rows, and answers once the log has them.
+    /// Stores rows, and replies once they are in the log.
     Append {
         rows: Rows,
         reply: oneshot::Sender<Result<Stored, StoreError>>,
-        /// Memory of the rows, released when the job is done.
+        /// Memory of the rows, released after the job.
         room: BodyRoom,
     },
     Call(Call),
@@ -35,17 +35,17 @@ pub(crate) enum Rows {
     Scrape(ScrapeRows),
 }
 
-/// Everything that a scrape stores.
+/// Everything that one scrape stores.
 pub struct ScrapeRows {
-    /// Histograms, exemplars and metadata, which have no columns.
+    /// Histograms, exemplars and metadata as remote-write bodies, because they have no columns.
     pub bodies: Vec<(RemoteWriteVersion, Body)>,
-    /// Start of the head that gave the numbers.
+    /// Start of the head that assigned the series numbers.
     pub generation: u64,
-    /// Number of rows that `rows` can make.
+    /// Number of rows that `rows` can return.
     pub count: usize,
-    /// Makes columns of a range of rows, since a copy of all would be large; the report is last.
+    /// Returns columns of a range of rows: all at once could be large. The scrape's report is last.
     pub rows: Box<dyn Fn(Range<usize>) -> Columns + Send>,
-    /// Numbers of series that end, unless they have values at `ended_at_ms` or later.
+    /// Numbers of series that end, except series with values at `ended_at_ms` or later.
     pub ended: Vec<u64>,
     /// Timestamp of the staleness markers of ended series.
     pub ended_at_ms: i64,
@@ -55,7 +55,7 @@ pub struct ScrapeRows {
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub written: WriteOutcome,
-    /// Rows of columns that were refused.
+    /// Rows of columns that were refused, one by one.
     pub refused_rows: Vec<RefusedRow>,
 }
 
@@ -68,7 +68,7 @@ impl From<WriteOutcome> for Stored {
 /// A call of the head, run on its thread.
 pub(super) type Call = Box<dyn FnOnce(&mut HeadInstance) + Send>;
 
-/// The head instance and the cursors that others hold on it.
+/// The head instance, and the resources that other threads have open on it.
 pub(crate) struct HeadInstance {
     pub instance: Instance,
     pub(super) open: HashMap<u64, OpenOnHead>,
@@ -76,7 +76,7 @@ pub(crate) struct HeadInstance {
     pub(super) logs: Arc<Mutex<Logs>>,
 }
 
-/// Cursors that other threads have open on the head.
+/// A resource that another thread has open on the head.
 #[derive(Clone, Copy)]
 pub(super) enum OpenOnHead {
     Cursor(HeadCursorHandle),
@@ -92,28 +92,28 @@ pub(crate) struct HeadHandle {
     pub(super) state: Arc<HeadState>,
 }
 
-/// State of the head that is known without a call.
+/// State of the head that can be read without a call.
 #[derive(Default)]
 pub(super) struct HeadState {
     pub ready: AtomicBool,
-    /// Number of heads started so far: numbers given by one head are invalid for the next.
+    /// Number of heads started so far. Numbers assigned by one head are invalid for the next.
     pub generation: AtomicU64,
-    /// Memory that the head used when it was last looked at.
+    /// Memory that the head used after the last write or call.
     pub memory_used_bytes: AtomicU64,
     /// Records of the log that the last replay did not understand.
     pub skipped_records: AtomicU64,
     pub logs_monitor: Mutex<Option<LogsMonitor>>,
-    /// Reason why the log is not replayed, while an empty head is ready.
+    /// Reason why the log was not replayed, while an empty head is ready.
     pub shortage: Mutex<Option<Shortage>>,
     /// Whether the last start loaded a head snapshot.
     pub snapshot_used: AtomicBool,
     /// Duration of the last start.
     pub start_nanos: AtomicU64,
-    /// Last number given to something opened on a head. Numbers are never reused, so that those of
-    /// a crashed head mean nothing to the next one.
+    /// Last number assigned to a resource on a head. Numbers are never reused, so the numbers of a
+    /// crashed head are unknown to the next head.
     pub last_number: Mutex<u64>,
-    /// Numbers that are no longer used. They are closed before the next call: nobody can tell the
-    /// difference, and the head thread need not be woken for it.
+    /// Numbers of resources to close before the next call. Until then nobody notices that they are
+    /// open, and the head thread need not be woken.
     pub unused: Mutex<Vec<u64>>,
 }
 
@@ -153,13 +153,13 @@ impl HeadHandle {
         self.state.memory_used_bytes.load(Relaxed)
     }
 
-    /// Closes a number in its turn: after the calls that were sent before.
+    /// Closes the resource with this number after the calls that were sent before.
     pub(super) fn close_in_turn(&self, number: u64) {
-        // A head that has ended has closed everything that was open on it.
+        // A head that has ended has closed all of its resources.
         let _ = self.send(Job::Call(Box::new(move |head| head.close_number(number))));
     }
 
-    /// Ends everything that is open on the head, so that it can truncate.
+    /// Closes all resources on the head, which ends reads, so that the head can truncate.
     pub fn end_reads(&self) {
         let ended = Job::Call(Box::new(|head| {
             let open: Vec<OpenOnHead> = head.open.drain().map(|(_, open)| open).collect();
@@ -171,7 +171,7 @@ impl HeadHandle {
                 let _ = head.noting_crash(closed);
             }
         }));
-        // A head that has ended has closed everything that was open on it.
+        // A head that has ended has closed all of its resources.
         let _ = self.send(ended);
     }
 
@@ -202,7 +202,7 @@ impl HeadHandle {
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T, CallError>>, HeadLost> {
-        // A head that replays its log takes no jobs, and the caller must not wait for it.
+        // A head that is replaying its log does no jobs, and the caller must not wait for the end.
         if !self.is_ready() {
             return Err(HeadLost::NotReady);
         }
@@ -222,7 +222,7 @@ impl HeadInstance {
         HeadInstance { instance, open: HashMap::new(), crashed: None, logs: Arc::clone(logs) }
     }
 
-    /// Returns the cursor that has this number.
+    /// Returns the cursor with this number.
     pub(super) fn cursor(&self, number: u64) -> Result<HeadCursorHandle, CallError> {
         match self.open.get(&number) {
             Some(OpenOnHead::Cursor(handle)) => Ok(*handle),
@@ -230,7 +230,7 @@ impl HeadInstance {
         }
     }
 
-    /// Closes what was opened under this number, if it still is.
+    /// Closes the resource with this number, if it is still open.
     pub(super) fn close_number(&mut self, number: u64) {
         let Some(open) = self.open.remove(&number) else { return };
         let closed = self.close(open);
@@ -246,7 +246,7 @@ impl HeadInstance {
         }
     }
 
-    /// Records that the instance is of no further use, if a result says so.
+    /// Records that the instance cannot be used any more, if a result shows that.
     pub(super) fn noting_crash<T>(&mut self, result: Result<T, CallError>) -> Result<T, CallError> {
         if let Err(end) = &result
             && end.is_end()

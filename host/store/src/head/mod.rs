@@ -1,7 +1,7 @@
-//! The head thread: it alone calls the head instance, job by job.
+//! The head thread. Only this thread calls the head instance, one job at a time.
 //!
-//! Writes come first: one read, cut or question runs between two groups of writes. Group commit: if
-//! the log must be synced before the answers, all waiting writes are done before one sync.
+//! Writes have priority: between two groups of writes, one other call (a read, a cut, a deletion)
+//! runs. If the log must be synced before writes are answered, all waiting writes share one sync.
 
 mod access;
 mod handle;
@@ -43,10 +43,10 @@ pub(super) struct HeadThread {
     data: DataDir,
 }
 
-/// A head, and the logs that it owns.
+/// A head, and the logs that it writes to.
 type Started = (HeadInstance, Arc<Mutex<Logs>>);
 
-/// A write that is in the log and waits for its group's sync.
+/// A write that is in the log and waits for its group's sync: reply, result and memory.
 type Written = (oneshot::Sender<Result<Stored, StoreError>>, Stored, BodyRoom);
 
 impl HeadThread {
@@ -54,7 +54,7 @@ impl HeadThread {
         HeadThread { shared, data }
     }
 
-    /// Works until the store stops. `fail` gets the reason if the head cannot start at all.
+    /// Works until the store stops. If the head cannot start at all, sends the reason to `fail`.
     pub fn run(
         self,
         jobs: &Receiver<Job>,
@@ -80,7 +80,7 @@ impl HeadThread {
                 Err(StartError::Hopeless(error)) => {
                     starts.ended();
                     if let Some(fail) = fail.take() {
-                        // The process ends for this reason; the receiver may be dropped by then.
+                        // The process ends for this reason, and may have dropped the receiver.
                         let _ = fail.send(error);
                         return Ok(());
                     }
@@ -115,9 +115,9 @@ impl HeadThread {
             // From here on a failure restarts the head instead of ending the process.
             fail = None;
             let state = &self.shared.head.state;
-            // 64 bits of nanoseconds are 584 years.
+            // Cannot overflow: 64 bits of nanoseconds are 584 years.
             state.start_nanos.store(started.elapsed().as_nanos() as u64, Relaxed);
-            // Changed before calls are accepted: numbers that an earlier head gave are invalid.
+            // Before calls are accepted, because numbers of an earlier head are invalid.
             state.generation.fetch_add(1, Relaxed);
             self.shared.ledger.changed();
             state.ready.store(true, Relaxed);
@@ -134,11 +134,11 @@ impl HeadThread {
         }
     }
 
-    /// Writes the records that the log has gathered: the next head is replayed from what is
-    /// written. Waits as long as writing fails.
+    /// Writes the buffered records of the log, because the next head replays only written records.
+    /// Retries as long as writing fails.
     fn write_out(&self, logs: &Mutex<Logs>) {
         while let Err(error) = lock(logs).sync() {
-            // If everything is written, only the sync failed, which the replay does not need.
+            // If all records are written, only the sync failed, which the replay does not need.
             if lock(logs).unwritten_bytes() == 0 || self.shared.stopping.load(Relaxed) {
                 break;
             }
@@ -153,7 +153,7 @@ impl HeadThread {
         *lock(&self.shared.head.state.logs_monitor) = Some(logs.monitor());
         let logs = Arc::new(Mutex::new(logs));
         let mut instance = self.instantiate_with(InstanceLogs::Owned(Arc::clone(&logs)))?;
-        // The watchdog writes the logs while this thread is stuck in a call.
+        // The watchdog syncs the logs while this thread is stuck in a call.
         let kept = Arc::clone(&logs);
         instance.on_overdue(move |overdue| overdue::end_process(overdue, &kept));
         if self.shared.record_format == RecordFormat::Columns {
@@ -171,7 +171,7 @@ impl HeadThread {
         Ok(self.shared.runtime.instantiate(options, storage, limits)?)
     }
 
-    /// Starts an empty head beside logs that do not fit into memory, so that blocks are served.
+    /// Starts an empty head, since the logs do not fit into memory, so that blocks are served.
     fn start_unreplayed(&self, shortage: Option<Shortage>) -> Result<Started, StartError> {
         let split = &self.shared.config.memory;
         let found = self.shared.head.logs_monitor().map(|monitor| monitor.replay());
@@ -183,7 +183,7 @@ impl HeadThread {
         let opened = Logs::open(&self.data, self.shared.config.wal);
         let logs = Arc::new(Mutex::new(opened.map_err(StartError::opening)?));
         let started = self.instantiate_with(InstanceLogs::Unread).and_then(|mut instance| {
-            // This instance sees no log; the call only makes it ready.
+            // The replay of this instance reads nothing; it only makes the instance ready.
             while !instance.replay(1)?.done {}
             self.take_brief_stats(&mut instance)?;
             Ok((HeadInstance::new(instance, &logs), logs))
@@ -193,13 +193,13 @@ impl HeadThread {
         Ok(started)
     }
 
-    /// Returns the limit on all calls for one purpose together.
+    /// Returns the limit on the total time of calls for one purpose.
     fn limit(&self, what: &'static str) -> Option<CallLimit> {
         Some(CallLimit { what, time: self.shared.config.head_timeout })
     }
 
-    /// Starts the head from the snapshot of the last stop, or else from the logs. After a failed
-    /// start the snapshot is deleted, so that a bad snapshot does not count against the logs.
+    /// Starts the head from the snapshot of the last stop, otherwise from the logs. After a failed
+    /// start the snapshot is deleted, so that a bad one is not counted as a failure of the logs.
     fn start(&self, starts: &Starts) -> Result<Started, StartError> {
         if starts.have_failed()
             && let Err(error) = self.data.remove_head_snapshot()
@@ -212,12 +212,12 @@ impl HeadThread {
         }
     }
 
-    /// Reads the figures that change with every write.
+    /// Records the head's figures that change with every write.
     fn take_brief_stats(&self, instance: &mut Instance) -> Result<(), CallError> {
         let brief = instance.brief_stats()?;
         self.shared.head.state.memory_used_bytes.store(brief.memory_used_bytes, Relaxed);
         self.shared.clock.stored(brief.newest_time_ms);
-        // `i64::MAX` means that nothing was stored since the last look.
+        // `i64::MAX` means that nothing was stored since the last call.
         if brief.oldest_stored_ms < i64::MAX {
             self.shared.ledger.stored(brief.oldest_stored_ms);
         }
@@ -236,7 +236,7 @@ impl HeadThread {
         }
     }
 
-    /// Stores a body. While the clock is doubted, its samples tell the time.
+    /// Stores a body. While the clock is doubted, its samples also provide the time.
     fn append_body(
         &self,
         instance: &mut Instance,
@@ -256,7 +256,7 @@ impl HeadThread {
         self.shared.config.wal.sync == SyncPolicy::Off
     }
 
-    /// Does jobs until a stop; returns whether the log has all, or `None` if the instance crashes.
+    /// Does jobs until a stop; returns whether the log has all, or `None` if the instance crashed.
     fn work(
         &self,
         head: &mut HeadInstance,
@@ -264,14 +264,14 @@ impl HeadThread {
         jobs: &Receiver<Job>,
     ) -> Option<Result<(), StopError>> {
         let mut group: Vec<Written> = Vec::new();
-        // Whether the log reported records that wait in memory because they cannot be written.
+        // Whether the log has reported buffered records that cannot be written.
         let mut held = false;
         let mut calls: VecDeque<Call> = VecDeque::new();
         let mut scrapes: VecDeque<LongScrape> = VecDeque::new();
         loop {
             let due_at = lock(logs).sync_due_at();
             let next = match due_at {
-                // With other work at hand the queue must not block the thread.
+                // With calls or scrapes to do, the thread must not wait for a job.
                 _ if !calls.is_empty() || !scrapes.is_empty() => {
                     jobs.try_recv().map_err(|_| RecvTimeoutError::Timeout)
                 }
@@ -283,7 +283,7 @@ impl HeadThread {
             let mut next = next.ok();
             while let Some(job) = next.take() {
                 match job {
-                    // A long scrape is stored in parts, so that writes do not wait for all of it.
+                    // A long scrape is stored in parts, so that writes need not wait for all of it.
                     Job::Append { rows: Rows::Scrape(rows), reply, room }
                         if OpenScrape::is_long(&rows) =>
                     {
@@ -305,7 +305,7 @@ impl HeadThread {
                     next = jobs.try_recv().ok();
                 }
             }
-            // One part of a scrape per turn, after the waiting writes; before a stop, all parts.
+            // One part of a scrape per round, after the waiting writes; before a stop, all parts.
             while head.crashed.is_none() && !scrapes.is_empty() {
                 is_changed = true;
                 self.go_on_with_scrape(head, &mut scrapes, &mut group);
@@ -313,14 +313,14 @@ impl HeadThread {
                     break;
                 }
             }
-            // Before the senders are answered, and before anything can read the new samples.
+            // Before senders are answered, and before a read can see the new samples.
             if std::mem::take(&mut is_changed) && head.crashed.is_none() {
                 let looked = self.take_brief_stats(&mut head.instance);
                 let _ = head.noting_crash(looked);
             }
             self.finish_group(&mut group, logs, &mut held);
             self.close_unused(head);
-            // One call per turn, after the waiting writes, and none that sees a part of a scrape.
+            // One call per round, after the waiting writes, and not while a scrape is incomplete.
             let is_whole = !scrapes.front().is_some_and(|(scrape, ..)| scrape.is_begun());
             if head.crashed.is_none()
                 && is_whole
@@ -335,12 +335,12 @@ impl HeadThread {
                     let looked = self.take_brief_stats(&mut head.instance);
                     let _ = head.noting_crash(looked);
                 }
-                // The wait for the next job may be long and is no call.
+                // The limit is for calls only; waiting for the next job may take long.
                 head.instance.set_limit(None);
             }
             if stop {
                 let mut logs = lock(logs);
-                // Tried twice: the next process knows nothing of records that are not written.
+                // Retried once, because records that are not written are lost with the process.
                 let synced = logs.sync().or_else(|_| logs.sync());
                 let unwritten_bytes = logs.unwritten_bytes();
                 drop(logs);
@@ -349,7 +349,7 @@ impl HeadThread {
                         self.save_snapshot(head);
                         Ok(())
                     }
-                    // No durability was promised, and a deletion that asked for it was answered.
+                    // The policy promises no durability; deletions were synced before their answer.
                     Err(error) if unwritten_bytes == 0 && self.never_syncs() => {
                         tracing::warn!(%error, "could not sync the WAL at the stop");
                         Ok(())
@@ -359,7 +359,7 @@ impl HeadThread {
                 });
             }
             if head.crashed.is_some() {
-                // The numbers die with the head; the scraper asks for new ones and repeats all.
+                // The numbers end with the head; scrapers request new numbers and send again.
                 for (_, reply, _) in scrapes {
                     answer(reply, Err(StoreError::SeriesGone));
                 }
@@ -368,13 +368,13 @@ impl HeadThread {
         }
     }
 
-    /// Checks that writes are accepted now: the queue may hold more than the disk has room for.
+    /// Checks whether writes are accepted now, since the disk may fill while jobs are queued.
     fn check_writable(&self) -> Result<(), StoreError> {
         self.shared.check_replayed()?;
         self.shared.space.check()
     }
 
-    /// Closes what readers no longer use, before a call that may depend on it.
+    /// Closes the resources that readers no longer use, before a call that may need them closed.
     fn close_unused(&self, head: &mut HeadInstance) {
         let unused = std::mem::take(&mut *lock(&self.shared.head.state.unused));
         if unused.is_empty() || head.crashed.is_some() {
@@ -386,7 +386,7 @@ impl HeadThread {
         }
     }
 
-    /// Syncs the log if that is due, then answers the writes of a group.
+    /// Syncs the log if a sync is due, then answers the writes of a group.
     fn finish_group(&self, group: &mut Vec<Written>, logs: &Mutex<Logs>, held: &mut bool) {
         let mut logs = lock(logs);
         let synced = logs.sync_if_due(Instant::now(), !group.is_empty());
@@ -407,7 +407,7 @@ impl HeadThread {
         let always = self.shared.config.wal.sync == SyncPolicy::Always;
         for (reply, outcome, room) in group.drain(..) {
             match &failure {
-                // Only `always` promises that an acknowledged write is durable.
+                // Only the policy `always` promises that an acknowledged write is durable.
                 Some(reason) if always => {
                     answer(reply, Err(StoreError::NotDurable(reason.clone())))
                 }
@@ -419,11 +419,11 @@ impl HeadThread {
 }
 
 fn answer(reply: oneshot::Sender<Result<Stored, StoreError>>, result: Result<Stored, StoreError>) {
-    // The receiver may be dropped: its client disconnected.
+    // The receiver is dropped if its client has disconnected.
     let _ = reply.send(result);
 }
 
-/// Locks a mutex. A panic of another holder left nothing half-done that matters here.
+/// Locks a mutex. A panic of another thread that held it leaves no half-changed state that matters.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
 //! Ends a process whose head is stuck in a call. The head's machine code cannot be interrupted, and
-//! nothing can be stored or read without the head. So the process ends, its supervisor starts it
+//! without the head nothing can be stored or read. So the process ends, its supervisor starts it
 //! again, and the new head replays the log.
 
 use super::lock;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use tidepool_disk::wal::Logs;
 use tidepool_runtime::Overdue;
 
-/// The exit code: EX_SOFTWARE of sysexits(3), which no command has.
+/// The exit code: EX_SOFTWARE of sysexits(3). No command returns it for other reasons.
 const EXIT_CODE: i32 = 70;
 
-/// Maximum time for the last log line and for writing the records that wait in memory.
+/// Maximum time for the last log line and for writing the buffered records.
 const LAST_ACT_MAX: Duration = Duration::from_secs(5);
 
-/// Logs why the process ends, writes the records that wait in memory, and ends it.
+/// Logs why the process ends, writes the buffered records, and ends the process.
 pub(super) fn end_process(overdue: Overdue, logs: &Arc<Mutex<Logs>>) {
     let (done, is_done) = channel();
     let logs = Arc::clone(logs);
@@ -25,10 +25,10 @@ pub(super) fn end_process(overdue: Overdue, logs: &Arc<Mutex<Logs>>) {
         if let Err(error) = lock(&logs).sync() {
             tracing::error!(%error, "could not sync the WAL");
         }
-        // Nobody receives this any more if it took too long.
+        // The receiver is gone if this took too long.
         let _ = done.send(());
     };
-    // On a thread of its own: the process ends even if nobody reads its log, or the disk hangs.
+    // On a separate thread: the process must end even if writing to the log or the disk blocks.
     if std::thread::Builder::new().name("overdue".into()).spawn(last_act).is_ok() {
         let _ = is_done.recv_timeout(LAST_ACT_MAX);
     }
@@ -37,7 +37,7 @@ pub(super) fn end_process(overdue: Overdue, logs: &Arc<Mutex<Logs>>) {
 
 fn tell(overdue: Overdue) {
     let limit = overdue.limit;
-    // No flag sets the limit of the head snapshot's calls.
+    // The calls for the head snapshot have their own limit, without a flag.
     let (flag, raise) = match limit == CALL_LIMIT {
         true => ("", ""),
         false => (" (--head-timeout)", ", or raise --head-timeout if the machine is only slow"),

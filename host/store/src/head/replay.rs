@@ -1,20 +1,20 @@
-//! Starting the head from the logs.
+//! Starts the head from the logs.
 //!
-//! The logs are read, checked and unpacked on a thread of their own while the head applies earlier
-//! records. If the logs hold more than a head should, and the head takes much memory, blocks are
-//! cut from it in between, by compactor instances as usual:
+//! A separate thread reads, checks and decompresses the logs while the head applies earlier
+//! records. If the logs have more data than a head should, and the head needs much memory,
+//! compactor instances cut blocks from it during the replay:
 //!
 //! ```text
 //! replay … cut ─▶ staging/A … cut ─▶ staging/B … the end ─▶ publish A, then B ─▶ logs may shrink
 //! ```
 //!
-//! Until the logs are read to their end, these blocks are not visible: a crash leaves nothing of
-//! them, and the next start does the work again. Before they are published, the out-of-order log
-//! durably has the out-of-order samples of their ranges. A crash in the middle of publishing leaves
-//! the oldest blocks: their samples are not taken from the logs again, all others are.
+//! Until the logs are read to their end, the new blocks are not visible: after a crash nothing
+//! remains of them, and the next start cuts them again. Before they are published, the out-of-order
+//! log durably has the out-of-order samples of their ranges. A crash during publishing leaves the
+//! oldest blocks; the next replay skips their samples in the logs, and reads all others.
 //!
-//! A deletion in the logs concerns the records before it, some of which may be in blocks by then.
-//! The replay starts over, and cuts nothing before it is past the deletion.
+//! A deletion in the logs applies to records before it, some of which may already be in new blocks.
+//! The replay then starts again, and cuts nothing until it has passed the deletion.
 
 use super::access::{CallsHead, OfHead};
 use super::handle::HeadState;
@@ -31,49 +31,49 @@ use tidepool_runtime::{
     Role, Room,
 };
 
-/// Bytes of log that are replayed in one call.
+/// Bytes of the log that one call replays.
 const REPLAY_BYTES: u32 = 1024 * 1024;
 
 /// Interval of log lines about the progress.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
-/// Memory of the head above which blocks are cut during the replay; for a smaller head a quarter of
-/// its limit. Below that, cutting waits until writes are accepted again.
+/// During the replay, blocks are cut if the head needs more memory than this, or than a quarter of
+/// its limit. Otherwise cutting waits until writes are accepted again.
 const CUT_ABOVE_BYTES: u64 = 256 * 1024 * 1024;
 const CUT_ABOVE_PART: u64 = 4;
 
-/// Maximum number of replays started over for deletions; after them, nothing is cut.
+/// Maximum number of times that a replay starts again for a deletion; the next replay cuts nothing.
 const RESTARTS_MAX: u32 = 2;
 
-/// The head during the replay, called on the head thread by the code that needs it.
+/// The head during the replay, which only the head thread calls.
 pub(super) struct ReplayedHead {
     head: Mutex<HeadInstance>,
     state: Arc<HeadState>,
 }
 
-/// Condition under which a replay may cut blocks.
+/// Condition for cutting blocks during a replay.
 #[derive(Clone, Copy, Default)]
 struct CutPolicy {
     restarts: u32,
-    /// Number of log records after which cutting is allowed.
+    /// Number of log records that must be replayed before a block is cut.
     after_records: u64,
 }
 
-/// Blocks cut from the records read so far.
+/// The blocks that were cut during the replay.
 struct Cuts {
     staging: Staging,
-    /// The head's deletion mark when the first of them was planned.
+    /// The head's deletion mark before the first of the blocks was cut.
     deletion_mark: u64,
-    /// End of the last block, not included.
+    /// End of the last block, exclusive.
     end_ms: i64,
     blocks: u64,
-    /// Time of the last block's ULID: ULIDs keep the order of blocks, whatever the clock does.
+    /// Time in the last block's ULID. It ascends from block to block, even if the clock does not.
     created_ms: i64,
 }
 
-/// Reason why a replay ended early.
+/// Reason for which a replay ended early.
 enum Ended {
-    /// A deletion came after cuts.
+    /// A deletion was read after blocks were cut.
     Deletion {
         after_records: u64,
     },
@@ -143,11 +143,11 @@ impl HeadThread {
             if self.shared.stopping.load(Relaxed) {
                 return Err(StartError::Stopped.into());
             }
-            // Recorded before the call, so that a kill during it is counted at this record.
+            // Recorded before the call, so that a kill during the call is counted at this record.
             starts.replayed(records);
             let failed = |error| StartError::replaying(error, records);
             let progress = lock(&head.head).instance.replay(REPLAY_BYTES).map_err(failed)?;
-            // The deletion may concern samples that are in blocks already: the replay starts over.
+            // The deletion may apply to samples that are in new blocks, so the replay starts again.
             if let Some(Cuts { deletion_mark, .. }) = &cuts
                 && lock(&head.head).instance.deletion_mark().map_err(failed)? != *deletion_mark
             {
@@ -176,7 +176,7 @@ impl HeadThread {
             records = progress.records;
         }
         let failed = |error| StartError::replaying(error, records);
-        // A failed cut leaves no block, and nothing to truncate.
+        // If the only cut failed, there is nothing to publish or truncate.
         if let Some(cuts) = cuts.filter(|cuts| cuts.blocks > 0) {
             self.publish(&head, cuts, &logs, failed)?;
         }
@@ -188,7 +188,7 @@ impl HeadThread {
             );
         });
         self.take_brief_stats(&mut lock(&head.head).instance).map_err(failed)?;
-        // The compactor instances that shared the head are gone.
+        // The compactor instances that shared the head have ended.
         let head = Arc::into_inner(head).and_then(|head| head.head.into_inner().ok());
         let lost = || {
             let error = StoreError::Runtime("the head is held by a cut that ended".into());
@@ -197,13 +197,13 @@ impl HeadThread {
         Ok((head.ok_or_else(lost)?, logs))
     }
 
-    /// Returns whether the head takes so much memory that blocks should be cut.
+    /// Returns whether the head needs so much memory that blocks should be cut.
     fn wants_cut(&self, head: &ReplayedHead) -> Result<bool, CallError> {
         let above = CUT_ABOVE_BYTES.min(self.shared.config.memory.head_bytes / CUT_ABOVE_PART);
         Ok(lock(&head.head).instance.brief_stats()?.memory_used_bytes > above)
     }
 
-    /// Cuts a block if one is due; returns whether another cut may be tried later.
+    /// Cuts a block if a cut is due; returns whether further cuts may be tried.
     fn cut(&self, head: &Arc<ReplayedHead>, cuts: &mut Option<Cuts>) -> Result<bool, StoreError> {
         let deletion_mark = lock(&head.head).instance.deletion_mark()?;
         let Some(range) = lock(&head.head).instance.plan_cut()? else { return Ok(true) };
@@ -225,7 +225,7 @@ impl HeadThread {
         };
         let memory_bytes_max = self.shared.config.memory.compactor_bytes;
         let limits = InstanceLimits { memory_bytes_max: memory_bytes_max as usize, deadline: None };
-        // Retention and merging wait until writes are accepted again.
+        // Retention and merging must wait until writes are accepted again.
         let mut options = self.shared.options(Role::Compactor);
         (options.retention_ms, options.retention_bytes) = (0, 0);
         let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
@@ -236,16 +236,16 @@ impl HeadThread {
         };
         let failed = |error: CallError| StoreError::from(error).of_compaction(memory_bytes_max);
         loop {
-            // A cut may make several blocks, each in a slice and with a time of its own.
+            // A cut may make several blocks, one in each slice. Each needs a time of its own.
             cuts.created_ms += 1;
             let progress = instance.compact(cuts.created_ms, room).map_err(failed)?;
             if let Some(block) = progress.block {
                 cuts.blocks += 1;
-                // The range includes its end; `end_ms` does not.
+                // The range includes its end; `end_ms` is exclusive.
                 cuts.end_ms = range.end_ms.saturating_add(1);
                 let (samples, seconds) = (block.samples, started.elapsed().as_secs_f64());
                 tracing::info!(block = block.id, samples, seconds, "block cut from the log");
-                // In one more slice the head truncates the range.
+                // One more slice makes the head truncate the range.
                 instance.compact(cuts.created_ms, room).map_err(failed)?;
                 return Ok(true);
             }
@@ -255,7 +255,7 @@ impl HeadThread {
         }
     }
 
-    /// Makes the blocks visible, and truncates the logs of what they hold.
+    /// Makes the new blocks visible, and truncates their samples in the logs.
     fn publish(
         &self,
         head: &ReplayedHead,
@@ -263,7 +263,7 @@ impl HeadThread {
         logs: &Mutex<Logs>,
         failed: impl Fn(CallError) -> StartError,
     ) -> Result<(), StartError> {
-        // Out-of-order samples in these ranges must be as durable in the log as the blocks.
+        // Out-of-order samples in the blocks' ranges must be as durable in the log as the blocks.
         let synced = lock(logs).sync();
         let published = synced.and_then(|()| cuts.staging.publish());
         published.map_err(|error| StartError::Passing(error.into()))?;

@@ -1,14 +1,14 @@
-//! Stores a scrape. No read and no check of the free space comes between its parts; other writes
-//! come between the parts of a long scrape.
+//! Stores a scrape. Between its parts there is no read, and no check of the free space; writes of
+//! others run between the parts of a long scrape.
 //!
 //! ```text
 //! histograms, exemplars, metadata   remote-write bodies, by labels
 //! markers, samples, report          columns, by number: one call, which is one record in the log
 //! ```
 //!
-//! Columns of more than [`ROWS_PER_CALL`] take several calls: first the markers, then the samples,
-//! and the report, which ends the columns, with the last call. So a scrape that a crash or an error
-//! of the disk cuts short has no report.
+//! Columns with more than [`ROWS_PER_CALL`] rows need several calls: first staleness markers, then
+//! samples, and in the last call the report (`up` and others). So a scrape that was interrupted by
+//! a crash or an error of the disk has no report.
 
 use super::handle::{HeadInstance, ScrapeRows, Stored};
 use super::{HeadThread, StoreError, Written, answer};
@@ -17,27 +17,27 @@ use std::collections::VecDeque;
 use tidepool_runtime::{CallError, Columns, ColumnsOutcome, Error, RefusedRow, nothing_written};
 use tokio::sync::oneshot;
 
-/// Rows and markers of a call, one record of the log: about 10 ms, 1.5 MB in the instance.
+/// Maximum rows and markers of a call, one record of the log: about 10 ms, 1.5 MB of memory.
 const ROWS_PER_CALL: usize = 64 * 1024;
 
-/// Purpose of these calls in error texts.
+/// Purpose of the calls that store a scrape, for error texts.
 const A_SCRAPE: &str = "storing a scrape";
 
-/// Parts of a scrape that are stored without a turn for other writes.
+/// Maximum number of parts of a scrape that are stored without other writes between them.
 const PARTS_AT_ONCE: usize = 2;
 
-/// A scrape that is stored part by part.
+/// A scrape that is stored part by part, and its progress.
 pub(super) struct OpenScrape {
     scrape: ScrapeRows,
-    /// Counts and refusals of the parts so far.
+    /// Counts and refusals of the parts that were stored.
     pub stored: Stored,
-    /// Numbers of bodies, markers and rows stored so far.
+    /// Number of stored bodies; the next two fields count staleness markers and rows.
     bodies: usize,
     ended: usize,
     rows: usize,
 }
 
-/// A scrape of which a part may be stored, with its reply and its memory.
+/// A scrape that may be stored in part, with its reply and its memory.
 pub(super) type LongScrape = (OpenScrape, oneshot::Sender<Result<Stored, StoreError>>, BodyRoom);
 
 impl OpenScrape {
@@ -46,14 +46,14 @@ impl OpenScrape {
         OpenScrape { scrape, stored, bodies: 0, ended: 0, rows: 0 }
     }
 
-    /// Returns whether other writes should come between the parts of a scrape.
+    /// Returns whether other writes should run between the parts of a scrape.
     pub fn is_long(scrape: &ScrapeRows) -> bool {
         let ScrapeRows { bodies, count, ended, .. } = scrape;
         let calls = (count + ended.len()).div_ceil(ROWS_PER_CALL);
         bodies.len() + calls > PARTS_AT_ONCE
     }
 
-    /// Returns whether a part of the scrape is stored.
+    /// Returns whether at least a part of the scrape is stored.
     pub fn is_begun(&self) -> bool {
         self.bodies + self.ended + self.rows > 0
     }
@@ -65,7 +65,7 @@ impl OpenScrape {
 }
 
 impl HeadThread {
-    /// Stores the next part of the first scrape, which is removed after its last part.
+    /// Stores the next part of the first scrape; removes the scrape after its last part.
     pub(super) fn go_on_with_scrape(
         &self,
         head: &mut HeadInstance,
@@ -73,7 +73,7 @@ impl HeadThread {
         group: &mut Vec<Written>,
     ) {
         let Some((mut scrape, reply, room)) = scrapes.pop_front() else { return };
-        // Checked before the first part only: free space does not cut a scrape short.
+        // Checked before the first part only, so that a lack of space does not interrupt a scrape.
         let checked = if scrape.is_begun() { Ok(()) } else { self.check_writable() };
         match checked.and_then(|()| self.append_part(head, &mut scrape)) {
             Ok(false) => scrapes.push_front((scrape, reply, room)),
@@ -82,16 +82,16 @@ impl HeadThread {
         }
     }
 
-    /// Stores the next part of a scrape; returns whether it was the last. After
-    /// [`StoreError::SeriesGone`] the caller asks for the numbers again and stores the whole scrape
-    /// again; rows that are stored already are the same.
+    /// Stores the next part of a scrape; returns whether it was the last part. After
+    /// [`StoreError::SeriesGone`] the caller requests new numbers and stores the whole scrape
+    /// again, which is harmless for rows that are already stored.
     pub(super) fn append_part(
         &self,
         head: &mut HeadInstance,
         open: &mut OpenScrape,
     ) -> Result<bool, StoreError> {
         let ScrapeRows { bodies, generation, count, rows, ended, .. } = &open.scrape;
-        // Bodies name series by labels; only columns depend on the head that gave the numbers.
+        // Bodies have labels; only columns depend on the head that assigned the numbers.
         let has_numbers = *count > 0 || !ended.is_empty();
         if has_numbers && *generation != self.shared.head.generation() {
             return Err(StoreError::SeriesGone);
@@ -107,7 +107,7 @@ impl HeadThread {
         }
         let next = |done: usize, all: usize| done..all.min(done + ROWS_PER_CALL);
         let (some_ended, some_rows) = match count + ended.len() <= ROWS_PER_CALL {
-            // What fits into one call is one record: a crash keeps all of its columns or none.
+            // Columns that fit into one call are one record: a crash leaves all of them or none.
             true => (0..ended.len(), 0..*count),
             false if open.ended < ended.len() => (next(open.ended, ended.len()), 0..0),
             false => (0..0, next(open.rows, *count)),
@@ -123,7 +123,7 @@ impl HeadThread {
         Ok(open.is_done())
     }
 
-    /// Stores all of a scrape.
+    /// Stores a whole scrape.
     pub(super) fn append_scrape(
         &self,
         head: &mut HeadInstance,
@@ -144,13 +144,13 @@ impl HeadThread {
         head.instance.set_limit(self.limit(A_SCRAPE));
         let stored = head.instance.append_and_end(rows, ended, scrape.ended_at_ms, now_ms);
         match head.noting_crash(stored) {
-            // Refused rows are named one by one. A refused marker is no news: the target came back.
+            // Refused rows are returned one by one. Refused markers are not: the target is back.
             Ok(ColumnsOutcome { mut written, refused_rows }) => {
                 written.refused = 0;
                 written.refusals.clear();
                 Ok(Stored { written, refused_rows })
             }
-            // The columns have equal lengths, so only unknown numbers can make them invalid.
+            // All columns have the same length, so only an unknown number can make them invalid.
             Err(CallError::Refused(Error::Invalid(_))) => Err(StoreError::SeriesGone),
             Err(error) => Err(StoreError::from(error).of_head()),
         }
@@ -158,7 +158,7 @@ impl HeadThread {
 }
 
 impl Stored {
-    /// Adds the result of a part that begins with this row.
+    /// Adds the result of a part whose first row has this number.
     fn add(&mut self, part: Stored, first_row: u32) {
         let (all, more) = (&mut self.written, part.written);
         all.samples_written += more.samples_written;

@@ -1,4 +1,4 @@
-//! Head snapshots: a clean stop writes one, and the next start loads it.
+//! Head snapshots: a clean stop writes a snapshot, and the next start loads it.
 
 use super::{HeadInstance, HeadThread, StartError, Started, StoreError};
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,14 +9,14 @@ use tidepool_runtime::{CallError, CallLimit};
 
 const PIECE_BYTES: u32 = 1024 * 1024;
 
-/// Maximum time for writing a snapshot: a service manager waits only so long for a stop.
+/// Maximum time for writing a snapshot, because service managers limit the time of a stop.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The same for one call: on a slow device the snapshot ends between two calls.
+/// Limit of one call. On a slow device, writing ends between two calls instead.
 pub(super) const CALL_LIMIT: CallLimit =
     CallLimit { what: "the head snapshot", time: WRITE_TIME_MAX };
 
-/// Reason why a head snapshot was not used or not written.
+/// Reason for which a head snapshot was not loaded or not written.
 #[derive(Debug, thiserror::Error)]
 enum SnapshotError {
     #[error(transparent)]
@@ -28,8 +28,8 @@ enum SnapshotError {
 }
 
 impl HeadThread {
-    /// Starts an instance from the head snapshot, if there is one and no program worked in the
-    /// directory since. Unless the store is stopping, the next start finds no snapshot any more.
+    /// Starts an instance from the head snapshot, if it exists and no program has changed the
+    /// directory since. Deletes the snapshot, unless the store is stopping.
     pub(super) fn start_from_snapshot(&self) -> Result<Option<Started>, StartError> {
         let started = Instant::now();
         let loaded = match self.shared.config.head_snapshot {
@@ -37,7 +37,7 @@ impl HeadThread {
             false => Ok(None),
         };
         let loaded = match loaded {
-            // Nothing was written to the logs, so the snapshot is still valid.
+            // Nothing was written to the logs, so the snapshot is kept for the next start.
             Err(SnapshotError::Store(StoreError::Stopped)) => return Err(StartError::Stopped),
             loaded => loaded,
         };
@@ -45,7 +45,7 @@ impl HeadThread {
             tracing::warn!(%error, "head snapshot cannot be used; replaying the WAL instead");
         }
         if let Err(error) = self.data.remove_head_snapshot() {
-            // It will not match the logs as they continue, so it cannot be loaded by mistake.
+            // After further writes it does not match the logs, and cannot be loaded by mistake.
             tracing::warn!(%error, "head snapshot could not be deleted; the next start deletes it");
         }
         let Ok(Some((started_head, snapshot))) = loaded else { return Ok(None) };
@@ -55,7 +55,7 @@ impl HeadThread {
             seconds = started.elapsed().as_secs_f64(),
             "head snapshot loaded; the store is ready"
         );
-        // Freeing the file's space takes a while; without a thread it is done at once.
+        // On a thread, because freeing the file's space takes time. If none starts, freed here.
         let closing = std::thread::Builder::new().name("closing".into());
         let _ = closing.spawn(move || drop(snapshot));
         Ok(Some(started_head))
@@ -82,10 +82,10 @@ impl HeadThread {
         Ok(Some(((HeadInstance::new(instance, &logs), logs), snapshot)))
     }
 
-    /// Writes the head snapshot, after the logs are synced and nothing is written to them any more.
-    /// A failure only lengthens the next start.
+    /// Writes the head snapshot. The logs must be synced, and nothing may be written to them later.
+    /// A failure only makes the next start longer.
     pub(super) fn save_snapshot(&self, head: &mut HeadInstance) {
-        // An empty head beside a log that was not replayed is not the log's content.
+        // After a start without replay, the empty head does not represent the log.
         let is_of_log = self.shared.head.shortage().is_none();
         if !self.shared.config.head_snapshot || head.crashed.is_some() || !is_of_log {
             return;
@@ -120,7 +120,7 @@ impl HeadThread {
 }
 
 impl super::HeadHandle {
-    /// Returns whether the last start loaded a head snapshot, and the time that it took.
+    /// Returns whether the last start loaded a head snapshot, and the duration of the start.
     pub fn start_figures(&self) -> (bool, Duration) {
         let nanos = self.state.start_nanos.load(Relaxed);
         (self.state.snapshot_used.load(Relaxed), Duration::from_nanos(nanos))

@@ -1,10 +1,10 @@
-//! Walks over the head's index, driven by the request that waits for the result.
+//! Walks over the head's index in slices. The request that needs the result drives the walk.
 
 use super::handle::{HeadHandle, HeadInstance, OpenOnHead};
 use crate::StoreError;
 use tidepool_runtime::{CallError, CardinalityList, HeadLost, Instance, Ranked, WalkHandle};
 
-/// A walk that is open on the head. Dropping closes the walk, also when the caller is cancelled.
+/// A walk that is open on the head. Dropping this value closes the walk, even after a cancellation.
 pub(crate) struct OnHead {
     head: HeadHandle,
     number: u64,
@@ -12,7 +12,7 @@ pub(crate) struct OnHead {
 
 impl Drop for OnHead {
     fn drop(&mut self) {
-        // Calls run in order, so this comes after the call that opens the walk.
+        // Jobs run in order, so the walk is closed after the call that opens it.
         self.head.close_in_turn(self.number);
     }
 }
@@ -21,7 +21,7 @@ impl HeadHandle {
     /// Begins a walk that returns lists of at most `items_max` items.
     pub async fn open_walk(&self, items_max: u32) -> Result<OnHead, StoreError> {
         let number = self.state.next_number();
-        // Made before the call: a caller that is cancelled during it still closes the walk.
+        // Made before the call, so that a caller cancelled meanwhile closes the walk.
         let opened = OnHead { head: self.clone(), number };
         let open = move |head: &mut HeadInstance| {
             let walk = head.instance.cardinality(items_max)?;
@@ -34,12 +34,12 @@ impl HeadHandle {
 }
 
 impl OnHead {
-    /// Does the next slice; returns the number of distinct labels once the walk is done.
+    /// Does the next slice; returns the number of distinct labels when the walk is finished.
     pub async fn walk(&self) -> Result<Option<u64>, StoreError> {
         self.call(|instance, walk| instance.walk(walk)).await
     }
 
-    /// Returns the next items of a list, once the walk is done; empty at the end.
+    /// Returns the next items of a list of a finished walk; empty at the end.
     pub async fn next_of_walk(
         &self,
         list: CardinalityList,

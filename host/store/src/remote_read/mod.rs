@@ -1,4 +1,4 @@
-//! Remote reads: each has an instance, on a thread of its own.
+//! Remote reads. Each has its own instance and thread.
 
 mod chunk_files;
 mod samples;
@@ -11,14 +11,14 @@ use tidepool_protocol::prom::read::{ReadFormat, ReadQuery};
 use tidepool_runtime::{CursorHandle, Instance, Label, Selection};
 use tokio::sync::mpsc::Sender;
 
-/// Minimum size of an answer of one call into the instance, if there is so much.
+/// Minimum size of the frames that one call of the instance returns, except for the last call.
 const PART_BYTES: u32 = 256 * 1024;
 
 /// A part of a read's answer.
 #[derive(Debug)]
 pub enum ReadPart {
     Bytes(Bytes),
-    /// The answer is complete; one without this part was cut short.
+    /// The end of a complete answer. Without this part the answer was interrupted.
     End,
 }
 
@@ -26,7 +26,7 @@ pub enum ReadPart {
 pub(super) struct Read {
     pub queries: Vec<ReadQuery>,
     pub format: ReadFormat,
-    /// Labels that each series gets unless it has one of that name.
+    /// Labels that are added to each series, unless the series has a label of that name.
     pub external_labels: Vec<Label>,
 }
 
@@ -43,7 +43,7 @@ impl Part for ReadPart {
     }
 }
 
-/// Reason why an answer ended early.
+/// Reason for which an answer ended early.
 enum Cut {
     ReceiverGone,
     Failed(StoreError),
@@ -55,7 +55,7 @@ impl<E: Into<StoreError>> From<E> for Cut {
     }
 }
 
-/// Sends parts to the read that waits for them.
+/// Sends parts to the receiver of the read's answer.
 struct Parts<'a> {
     send: &'a dyn Fn(ReadPart) -> Result<(), ReceiverGone>,
     is_gone: &'a dyn Fn() -> bool,
@@ -67,7 +67,7 @@ impl Parts<'_> {
         sent.map_err(|ReceiverGone| Cut::ReceiverGone)
     }
 
-    /// Stops work that sends no part for a while, if the receiver is gone.
+    /// Returns an error if the receiver is gone, so that work ends that sends no part for a while.
     fn check(&self) -> Result<(), Cut> {
         if (self.is_gone)() { Err(Cut::ReceiverGone) } else { Ok(()) }
     }
@@ -88,7 +88,7 @@ impl Read {
                     let _ = send(ReadPart::End);
                     Ok(())
                 }
-                // A client that disconnected gets neither an end nor an error.
+                // The client has disconnected, so it needs neither an end nor an error.
                 Err(Cut::ReceiverGone) => Ok(()),
                 Err(Cut::Failed(error)) => Err(error),
             }
@@ -102,7 +102,7 @@ impl Read {
             matchers: query.matchers.clone(),
             range: query.range,
             format,
-            // `SelectionCount` bounds the number of queries far below 32 bits.
+            // The cast cannot truncate, because `SelectionCount` limits the number of queries.
             query_index: query_index as u32,
             frame_bytes_max,
             samples_max,
@@ -111,7 +111,7 @@ impl Read {
     }
 }
 
-/// Hands everything that a cursor has to `give`.
+/// Passes all frames of a cursor to `give`, call by call.
 fn each_part(
     instance: &mut Instance,
     cursor: CursorHandle,

@@ -1,9 +1,9 @@
-//! SAMPLES answers in constant memory.
+//! Makes answers of the type SAMPLES in constant memory.
 //!
-//! The answer is one message that begins with lengths: Snappy's of the whole, and that of each
-//! query's result. So each query is read twice, first for its length and then for its bytes, which
-//! are compressed as they are sent; its cursor stays open and shows the same both times. A small
-//! result is kept after the first pass instead. Limits are checked before the first byte.
+//! The answer is one message that begins with lengths: Snappy's length of the whole, and the length
+//! of each query's result. So each query is read twice, first for its length and then for its
+//! bytes, which are compressed and sent. Its cursor stays open and returns the same both times. A
+//! small result is kept after the first pass instead. Limits are checked before the first byte.
 
 use super::{Cut, Parts, Read, each_part};
 use crate::StoreError;
@@ -11,7 +11,7 @@ use tidepool_protocol::prom::fragments::{BODY_BYTES_MAX, FragmentEncoder};
 use tidepool_protocol::prom::read::{put_query_result_head, query_result_bytes};
 use tidepool_runtime::{CallError, CursorHandle, Error, Instance, Limit};
 
-/// Stored bytes that one call measures.
+/// Approximate number of stored bytes that one call measures.
 const MEASURED_BYTES: u32 = 4 * 1024 * 1024;
 
 /// Maximum size of all kept results together.
@@ -21,7 +21,7 @@ const KEPT_BYTES_MAX: usize = 256 * 1024;
 enum QueryResult {
     /// The encoded result as it will be sent.
     Kept(Vec<u8>),
-    /// Length of a result that is read once more.
+    /// A result that must be read again, and its length.
     Measured { cursor: CursorHandle, bytes: u64 },
 }
 
@@ -41,7 +41,7 @@ impl Read {
         parts: &Parts<'_>,
         bytes_max: u64,
     ) -> Result<(), Cut> {
-        // A message cannot be larger, whatever the flag allows.
+        // A larger message cannot be encoded, whatever the flag allows.
         let bytes_max = if bytes_max == 0 { BODY_BYTES_MAX } else { bytes_max.min(BODY_BYTES_MAX) };
         let within = |bytes: u64| match bytes <= bytes_max {
             true => Ok(bytes),
@@ -55,7 +55,7 @@ impl Read {
         for query_index in 0..self.queries.len() {
             parts.check()?;
             let cursor = instance.select(&self.selection(query_index))?;
-            // Cannot underflow: a kept result is smaller than the room that was left for it.
+            // Cannot underflow: each kept result is smaller than the remaining room.
             let found = match keep(instance, cursor, KEPT_BYTES_MAX - kept_bytes)? {
                 Some(result) => {
                     kept_bytes += result.len();
@@ -63,7 +63,7 @@ impl Read {
                 }
                 None => {
                     let bytes = measure(instance, cursor, |bytes| {
-                        // Checked on the way, so that too long an answer is refused early.
+                        // Checked during the measurement, so that a long answer is refused early.
                         within(total_bytes + bytes)?;
                         parts.check()
                     })?;
@@ -86,14 +86,14 @@ impl Read {
                     instance.rewind(cursor)?;
                     let mut bytes_left = bytes;
                     each_part(instance, cursor, |part| {
-                        // The length was sent before, and more bytes would break the message.
+                        // The length was sent already, so more bytes would break the message.
                         let left = bytes_left.checked_sub(part.len() as u64);
                         bytes_left = left.ok_or(StoreError::DeletedWhileRead)?;
                         encoder.put(&part, &mut out).map_err(failed)?;
                         if out.is_empty() { Ok(()) } else { parts.send(std::mem::take(&mut out)) }
                     })?;
                     if bytes_left > 0 {
-                        // The second pass found less than the first one.
+                        // The second pass has found fewer bytes than the first pass.
                         return Err(StoreError::DeletedWhileRead.into());
                     }
                     instance.close_cursor(cursor)?;
@@ -105,7 +105,7 @@ impl Read {
     }
 }
 
-/// Returns a small result and closes its cursor; for a larger one returns `None` and rewinds.
+/// Returns a small result and closes its cursor. For a larger result, returns `None` and rewinds.
 fn keep(
     instance: &mut Instance,
     cursor: CursorHandle,
@@ -113,7 +113,7 @@ fn keep(
 ) -> Result<Option<Vec<u8>>, Cut> {
     let mut result = Vec::new();
     while result.len() < bytes_max {
-        // Not above `KEPT_BYTES_MAX`, so the cast cannot truncate.
+        // The cast cannot truncate: the value is at most `KEPT_BYTES_MAX`.
         let part = instance.next_frames(cursor, (bytes_max - result.len()) as u32)?;
         if part.is_empty() {
             instance.close_cursor(cursor)?;
@@ -125,7 +125,7 @@ fn keep(
     Ok(None)
 }
 
-/// Returns the length of a result in bytes; `check` may end the measuring.
+/// Returns the length of a result in bytes. An error of `check` ends the measurement.
 fn measure(
     instance: &mut Instance,
     cursor: CursorHandle,

@@ -1,15 +1,14 @@
-//! Files of blocks that are being read, and their descriptors.
+//! Block files that are being read, and their descriptors.
 //!
 //! ```text
 //! BlockFile ──▶ OpenFile (name, descriptor while it is read) ──▶ PinnedBlock (directory)
 //! ```
 //!
-//! A file gets a descriptor at its first read, shared by all readers. Above a limit, the files that
-//! were not read for the longest time are closed, and their next read opens them again. For this to
-//! work with a deleted block, its directory keeps the name of one being deleted until nobody reads
-//! the block any more.
+//! A file gets a descriptor at its first read, shared by all readers. Above a limit, the least
+//! recently read files are closed, and their next read reopens them. To make this possible for a
+//! deleted block, its directory is only renamed, and removed once nobody reads the block any more.
 //!
-//! Only files that never change are read like this: `index` and the files of chunks.
+//! Only files that never change are read in this way: `index` and the files of chunks.
 
 use crate::error::is_shortage;
 use crate::fs::{Access, Disk, DiskFile, Lock, remove_tree};
@@ -20,14 +19,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-/// Default limit of open files: half of a common limit of 1,024 per process.
+/// Default limit of open files: half of 1,024, a common limit per process.
 const FILES_MAX_DEFAULT: usize = 512;
 
-/// Fraction of the limit that is closed at a time, so that the search is rarely needed.
+/// Divisor for the number of files that are closed at a time: several, so that searches are rare.
 const CLOSED_PART: usize = 8;
 
-/// Unread blocks are swept when the map has twice as many entries as after the last sweep, and at
-/// least this many.
+/// Minimum number of entries for a sweep of blocks that nobody reads. A sweep also requires twice
+/// as many entries as after the last sweep.
 const SWEEP_MIN: usize = 64;
 
 /// The open files of a data directory. Cheap to clone; clones share the descriptors.
@@ -39,7 +38,7 @@ pub struct OpenFiles(Arc<Shared>);
 pub struct OpenFileFigures {
     pub open: usize,
     pub open_max: usize,
-    /// Number of files closed to make room for others, since the start.
+    /// Number of files closed to make room for other files, since the start.
     pub closed: u64,
 }
 
@@ -47,10 +46,10 @@ struct Shared {
     open_max: AtomicUsize,
     open: AtomicUsize,
     closed: AtomicU64,
-    /// Number of reads so far; the clock of the least recently used order.
+    /// Number of reads so far, which serves as the clock of least-recently-used order.
     reads: AtomicU64,
     blocks: Mutex<Blocks>,
-    /// Files that have a descriptor; some may have been dropped since.
+    /// Files that have got a descriptor; some of the files may be dropped by now.
     opened: Mutex<Vec<Weak<OpenFile>>>,
 }
 
@@ -64,10 +63,10 @@ struct Blocks {
 /// A block that is being read or deleted.
 pub(super) struct PinnedBlock {
     disk: Arc<dyn Disk>,
-    /// The present directory. Locked for reading while a path in it is used.
+    /// The present directory. Locked for reading while a path in the directory is used.
     dir: RwLock<PathBuf>,
     files: Mutex<Vec<Weak<OpenFile>>>,
-    /// The data directory's lock, once the block was deleted: keeps other processes out until the
+    /// The data directory's lock, if the block was deleted. It keeps other processes out until the
     /// files are removed.
     deleted: Mutex<Option<Lock>>,
 }
@@ -78,7 +77,7 @@ pub(super) struct OpenFile {
     name: String,
     size_bytes: u64,
     descriptor: Mutex<Option<Arc<Descriptor>>>,
-    /// Number of the read that used the file last.
+    /// Value of `Shared::reads` at the last read of this file.
     read: AtomicU64,
 }
 
@@ -87,7 +86,7 @@ struct Descriptor {
     _place: OpenFileSlot,
 }
 
-/// Counts one open file, until dropped.
+/// Counts as one open file until dropped.
 struct OpenFileSlot(Arc<Shared>);
 
 impl Default for Shared {
@@ -104,8 +103,8 @@ impl Default for Shared {
 }
 
 impl OpenFiles {
-    /// Sets the limit of open files, at least 1. It is exceeded only while every file is being
-    /// read.
+    /// Sets the limit of open files, at least 1. The limit is exceeded only while every open file
+    /// is being read.
     pub fn set_open_max(&self, open_max: usize) {
         self.0.open_max.store(open_max.max(1), Relaxed);
     }
@@ -116,7 +115,7 @@ impl OpenFiles {
         OpenFileFigures { open, open_max, closed: closed.load(Relaxed) }
     }
 
-    /// Returns a file of the block in a directory. The file can be read as long as the value lives.
+    /// Returns a file of the block in a directory. Keeping the value keeps the file readable.
     pub(super) fn file(
         &self,
         disk: &CountingDisk,
@@ -125,10 +124,10 @@ impl OpenFiles {
     ) -> io::Result<Arc<OpenFile>> {
         let block = self.block(disk, dir);
         let size_bytes = block.at(name, |path| block.disk.file_size(path))?;
-        // The size tells whether the path still names the file that others read.
+        // If the size differs, the path does not name the file of the known readers any more.
         let mut files = lock(&block.files);
         let known: Vec<Arc<OpenFile>> = files.iter().filter_map(Weak::upgrade).collect();
-        // A file of another size was put in the place of the one that is read.
+        // Same name and size: a file of another size has replaced the file that is being read.
         let is_same = |file: &&Arc<OpenFile>| file.name == name && file.size_bytes == size_bytes;
         if let Some(file) = known.iter().find(is_same) {
             return Ok(Arc::clone(file));
@@ -146,7 +145,7 @@ impl OpenFiles {
         Ok(file)
     }
 
-    /// Returns the shared state of the block in a directory.
+    /// Returns the state that all readers of the block in a directory share.
     fn block(&self, disk: &CountingDisk, dir: &Path) -> Arc<PinnedBlock> {
         let mut blocks = lock(&self.0.blocks);
         if let Some(block) = blocks.by_dir.get(dir).and_then(Weak::upgrade) {
@@ -166,7 +165,7 @@ impl OpenFiles {
         block
     }
 
-    /// Renames the directory of a block that is to be deleted; its readers continue in the new one.
+    /// Renames the directory of a block that is being deleted; its readers use the new name.
     pub(super) fn rename(
         &self,
         disk: &CountingDisk,
@@ -175,7 +174,7 @@ impl OpenFiles {
         rename: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<Arc<PinnedBlock>> {
         let block = self.block(disk, from);
-        // Waits for readers that are opening a file by its old path.
+        // Waits until no reader is opening a file by its old path.
         let mut dir = block.dir.write().unwrap_or_else(PoisonError::into_inner);
         rename()?;
         to.clone_into(&mut dir);
@@ -206,7 +205,7 @@ impl Shared {
         }
     }
 
-    /// Counts one more open file, and closes others if the limit is exceeded.
+    /// Counts a further open file, and closes other files if the limit is exceeded.
     fn place(self: &Arc<Shared>) -> OpenFileSlot {
         let open = self.open.fetch_add(1, Relaxed) + 1;
         let place = OpenFileSlot(Arc::clone(self));
@@ -222,7 +221,7 @@ impl Shared {
     fn close(&self, count: usize) -> usize {
         let mut opened = lock(&self.opened);
         let mut files: Vec<Arc<OpenFile>> = opened.iter().filter_map(Weak::upgrade).collect();
-        // Cached keys, because concurrent reads change them during the sort.
+        // Cached, because concurrent reads change the keys during the sort.
         files.sort_by_cached_key(|file| file.read.load(Relaxed));
         let mut left = count;
         let closed: Vec<Arc<OpenFile>> = files
@@ -233,8 +232,8 @@ impl Shared {
             })
             .collect();
         *opened = files.iter().map(Arc::downgrade).collect();
-        // Released before the files are dropped: each may be the last of a deleted block, whose
-        // directory is then removed.
+        // Unlocked before the files are dropped: a file may be the last reader of a deleted block,
+        // whose directory is then removed.
         drop(opened);
         self.closed.fetch_add(closed.len() as u64, Relaxed);
         closed.len()
@@ -283,8 +282,8 @@ impl OpenFile {
 
     /// Closes the file, unless it is being opened or read. Returns whether it was closed.
     fn close(&self) -> bool {
-        // `try_lock`, since a reader that holds this lock may wait for the list that the caller has
-        // locked.
+        // Not `lock`: a reader that has this lock may wait for the list of open files, which the
+        // caller has locked.
         let Ok(mut descriptor) = self.descriptor.try_lock() else { return false };
         let is_idle = descriptor.as_ref().is_some_and(|open| Arc::strong_count(open) == 1);
         if is_idle {
@@ -295,14 +294,14 @@ impl OpenFile {
 }
 
 impl PinnedBlock {
-    /// Runs `work` on the path of a file, which stays valid meanwhile.
+    /// Runs `work` on the path of a file. The block is not renamed during the call.
     fn at<T>(&self, name: &str, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let dir = self.dir.read().unwrap_or_else(PoisonError::into_inner);
         work(&dir.join(name))
     }
 
-    /// Removes the block's files once nobody reads them; for a deleted block. The lock is held
-    /// until then.
+    /// Marks a deleted block, so that its files are removed once nobody reads them. Until then the
+    /// block keeps `data`, the lock of the data directory.
     pub(super) fn remove_unread(self: Arc<PinnedBlock>, data: Lock) {
         *lock(&self.deleted) = Some(data);
     }
@@ -315,7 +314,7 @@ impl Drop for PinnedBlock {
             return;
         }
         if let Err(error) = remove_tree(&*self.disk, dir) {
-            // The block is invisible already; only its space stays in use until the next start.
+            // The block is invisible already; only its space remains in use until the next start.
             let path = dir.display();
             tracing::warn!(
                 %path, %error,

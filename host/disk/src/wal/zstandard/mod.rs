@@ -1,4 +1,4 @@
-//! Zstandard frames: by the C library or, on WebAssembly, by a Rust library that only decompresses.
+//! Zstandard frames: by the C library, or on WebAssembly by a Rust library that only decompresses.
 
 #[cfg(any(test, target_arch = "wasm32"))]
 mod pure;

@@ -1,6 +1,6 @@
 //! Zstandard in Rust, which only decompresses.
 
-// On targets with the C library, this module is built for its test alone.
+// On targets with the C library, only a test uses this module.
 #![cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
 
 use crate::wal::pack::RECORD_BYTES_MAX;
@@ -14,7 +14,7 @@ pub struct Packer {}
 #[derive(Default)]
 pub struct Unpacker;
 
-/// Always 0, since nothing is compressed.
+/// Returns 0, because this build does not compress.
 pub fn packed_bytes_max(_record_bytes: usize) -> usize {
     0
 }
@@ -27,12 +27,12 @@ impl Packer {
 }
 
 impl Unpacker {
-    /// Appends the record to `out`. Returns `None` if the bytes are no frame; `out` may then have
-    /// grown by anything.
+    /// Appends the record to `out`. Returns `None` if the bytes are not a frame; `out` may then
+    /// have any number of additional bytes.
     pub fn unpack(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let mut rest = packed;
         let stream = StreamingDecoder::new(&mut rest).ok()?;
-        // One byte above the limit, so that a longer frame is told from one of exactly the limit.
+        // One byte more than the limit, to tell a longer frame from a frame of the limit.
         let len = stream.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(out).ok()?;
         (len <= RECORD_BYTES_MAX && rest.is_empty()).then_some(())
     }

@@ -3,7 +3,7 @@
 use crate::wal::pack::{RECORD_BYTES_MAX, grown};
 use zstd::bulk::{Compressor, Decompressor};
 
-/// The cheapest regular level: compression runs for every batch.
+/// The cheapest regular level, because every batch is compressed.
 const LEVEL: i32 = 1;
 
 /// Compresses records, one after the other.
@@ -22,7 +22,7 @@ pub fn packed_bytes_max(record_bytes: usize) -> usize {
 impl Packer {
     /// Compresses a record into `room`, which must be large enough; returns the length.
     pub fn pack(&mut self, record: &[u8], room: &mut [u8]) -> Result<usize, String> {
-        // Made at the first record, since most logs use Snappy and a context takes memory.
+        // Made at the first record: most logs use Snappy, and the compressor needs memory.
         let compressor = match &mut self.0 {
             Some(compressor) => compressor,
             none => none.insert(Compressor::new(LEVEL).map_err(|error| error.to_string())?),
@@ -32,8 +32,8 @@ impl Packer {
 }
 
 impl Unpacker {
-    /// Appends the record to `out`. Returns `None` if the bytes are no frame; `out` may then have
-    /// grown by anything.
+    /// Appends the record to `out`. Returns `None` if the bytes are not a frame; `out` may then
+    /// have any number of additional bytes.
     pub fn unpack(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let Some(len) = zstd::zstd_safe::get_frame_content_size(packed).ok()? else {
             return unpack_stream(packed, out);
@@ -48,7 +48,7 @@ impl Unpacker {
     }
 }
 
-/// Decompresses a frame that does not tell the length of its content.
+/// Decompresses a frame that does not contain the length of its content.
 fn unpack_stream(packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
     use std::io::Read as _;
 

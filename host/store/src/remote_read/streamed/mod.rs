@@ -1,9 +1,9 @@
-//! Streamed answers: the engine plans which chunks they have, and the host copies these from the
-//! files of blocks into frames. The host checks them on the way, with the processor's instructions
-//! for checksums, which WebAssembly lacks.
+//! Streamed answers: the engine plans which chunks an answer has, and the host copies these chunks
+//! from block files into frames. The host also verifies checksums, because it can use processor
+//! instructions that WebAssembly lacks.
 //!
-//! Unusual series are left to the engine, one by one: a damaged chunk, one with start timestamps, a
-//! file that cannot be read. The engine has the texts of these errors.
+//! Series with an unusual chunk are read by the engine: a damaged chunk, one with start timestamps,
+//! or one in a file that cannot be read. The engine also has the texts of these errors.
 
 use super::chunk_files::ChunkFiles;
 use super::{Cut, PART_BYTES, Parts, Read, each_part};
@@ -13,13 +13,13 @@ use tidepool_remote_write::{
 };
 use tidepool_runtime::{CursorHandle, FrameFormat, Instance};
 
-/// Approximate size of a plan that one call returns: some thousand chunks.
+/// Approximate size of a plan that one call returns: some thousands of chunks.
 const PLAN_BYTES: u32 = 64 * 1024;
 
-/// Minimum size of a part; the first may be smaller, to show a client that the answer begins.
+/// Minimum size of a part. The first part may be smaller, so that the client gets data early.
 const LATER_PART_BYTES: usize = 512 * 1024;
 
-/// Bytes by which most parts exceed that size at most.
+/// Bytes by which most parts exceed the minimum size at most.
 const OVERSHOOT_BYTES: usize = 32 * 1024;
 
 /// Default maximum size of a frame, which is upstream's.
@@ -27,22 +27,22 @@ const DEFAULT_FRAME_BYTES_MAX: usize = 1024 * 1024;
 
 /// A chunk of a plan.
 enum Planned<'a> {
-    /// The whole message of a chunk.
+    /// The whole encoded message of a chunk.
     Given(&'a [u8]),
-    /// A chunk in a file, at this offset.
+    /// A chunk in a block file.
     Stored {
-        /// The encoded fields of first and last time.
+        /// The encoded fields of the chunk's first and last time.
         times: &'a [u8],
         file: usize,
         offset: u64,
     },
 }
 
-/// Reason why a series was not put into frames.
+/// Reason for which a series was not written to frames.
 enum Unput {
-    /// The engine has to read its chunks.
+    /// The engine must read the series' chunks.
     LeftToEngine,
-    /// The series does not decode as part of a plan.
+    /// The bytes are not a series of a plan.
     Malformed,
 }
 
@@ -84,7 +84,7 @@ fn stream_cursor(
         if plan.is_empty() {
             break;
         }
-        // Not every plan fills a part, and only sending would notice that the receiver is gone.
+        // Not every plan fills a part, and only sending notices that the receiver is gone.
         parts.check()?;
         let mut rest = plan.as_slice();
         while !rest.is_empty() {
@@ -94,7 +94,7 @@ fn stream_cursor(
             rest = after;
             if out.len() >= part_bytes {
                 part_bytes = LATER_PART_BYTES;
-                // Allocated whole: growing step by step would copy the part.
+                // Allocated at full size, because growing step by step would copy the part.
                 let next = Vec::with_capacity(part_bytes + OVERSHOOT_BYTES);
                 parts.send(std::mem::replace(&mut out, next))?;
             }
@@ -103,7 +103,7 @@ fn stream_cursor(
     if out.is_empty() { Ok(()) } else { parts.send(out) }
 }
 
-/// Appends the frames of a series, which is given without and with its length.
+/// Appends the frames of a series. `series` has no length prefix, `whole` has one.
 fn put_series(
     instance: &mut Instance,
     cursor: CursorHandle,
@@ -117,12 +117,12 @@ fn put_series(
     match put_frames(series, frames, files, name, out) {
         Ok(()) => return Ok(()),
         Err(Unput::Malformed) => return Err(malformed().into()),
-        // The engine's version must not follow the frames that were begun.
+        // Removes frames that were begun: the engine makes all frames of the series.
         Err(Unput::LeftToEngine) => out.truncate(start),
     }
     let read = instance.read_planned(cursor, whole)?;
     let (series, _) = split_series(&read).ok_or_else(malformed)?;
-    // The engine gives the chunks themselves, so no file is named.
+    // The engine returns the chunks themselves, so no file is needed.
     let put = put_frames(series, frames, &mut ChunkFiles::default(), |_| None, out);
     put.map_err(|_| malformed().into())
 }
@@ -131,13 +131,13 @@ fn malformed() -> StoreError {
     StoreError::Runtime("the answer was not made: the engine's plan does not decode".to_owned())
 }
 
-/// Splits a series off the front of a plan.
+/// Splits the first series off a plan.
 fn split_series(plan: &[u8]) -> Option<(&[u8], &[u8])> {
     let (bytes, rest) = split_uvarint(plan)?;
     rest.split_at_checked(usize::try_from(bytes).ok()?)
 }
 
-/// Appends a series' frames; an error may leave some of them. `open` finds the instance's files.
+/// Appends the frames of a series; after an error, some may remain. `open` returns files by name.
 fn put_frames(
     series: &[u8],
     frames: FrameOptions,
@@ -156,7 +156,7 @@ fn put_frames(
             Ok((3, Value::Bytes(name))) => {
                 files.add(std::str::from_utf8(name).ok().and_then(&open));
             }
-            // Labels and files come before the first chunk, so the writer has all labels.
+            // Labels and files precede the first chunk, so all labels are known here.
             Ok((2, Value::Bytes(chunk))) => {
                 let mut writer = FrameWriter::new(out, frames, labels);
                 put_chunk(&mut writer, chunk, files)?;
@@ -201,14 +201,14 @@ fn put_chunk(
 fn split_chunk(chunk: &[u8]) -> Option<Planned<'_>> {
     let mut times_end = 0;
     for tag in [0x08, 0x10] {
-        // Protobuf leaves zero out.
+        // Protobuf omits fields with the value zero.
         if chunk.get(times_end) == Some(&tag) {
             let time = chunk.get(times_end + 1..)?;
             times_end += 2 + time.iter().position(|byte| *byte < 0x80)?;
         }
     }
     let (times, place) = chunk.split_at_checked(times_end)?;
-    // Fields 5 and 6 are the plan's own: the file and the offset.
+    // Fields 5 and 6 exist only in plans: number of the file, and offset.
     let Some((0x28, place)) = place.split_first() else { return Some(Planned::Given(chunk)) };
     let (file, place) = split_uvarint(place)?;
     let (0x30, place) = place.split_first()? else { return None };
