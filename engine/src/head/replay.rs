@@ -6,8 +6,8 @@
 //!
 //! A log may have far more samples than a head should hold. Then blocks are cut while the log is
 //! read; a cut ends before the times of rows read lately. Rows *behind* a cut, that is, read after
-//! it but older than its end, are kept as out-of-order samples. Series without samples are kept, since
-//! later rows refer to them by number. The caller commits the blocks at the end of the log.
+//! it but older than its end, are kept as out-of-order samples. Series without samples are kept,
+//! because later rows refer to them by number. The caller commits the blocks at the end of the log.
 
 use super::deletion::TimesScan;
 use super::metadata::Metadata;
@@ -330,8 +330,8 @@ impl Head {
     pub fn end_replay(&mut self) -> Result<(), ChunkError> {
         self.settle_replay();
         self.replay = None;
-        // Out-of-order samples are kept whatever their age. In-order samples are kept from the end
-        // of the blocks on, which excludes a cut that was planned and has no block yet.
+        // Out-of-order samples are kept whatever their age. In-order samples are kept from the
+        // floor on, below which blocks hold all: a planned cut has no block yet.
         self.truncate_before(self.floor_ms(), 0)?;
         if self.window.is_stale() {
             // Replaces a scan for times that a deletion began: this one covers all series.

@@ -216,7 +216,7 @@ impl Shared {
             let stand = match is_new {
                 false => None,
                 true => {
-                    // Turned on before the end is read, so that no segment from there on is deleted.
+                    // Before the end is read, so that no segment from there on is deleted.
                     data.holding().turn_on();
                     let now = || {
                         let end = |log| end_of(data, log).map_err(io::Error::other);

@@ -182,7 +182,7 @@ impl<'de> Visitor<'de> for Group<'_> {
         let before = room.bytes();
         let (mut targets, mut map) = (Vec::new(), LabelMap::new());
         let (mut targets_bytes, mut map_bytes) = (0, 0);
-        // The last value of a repeated key wins, as in Go. The YAML parser has refused repeated keys.
+        // The last value of a repeated key wins, as in Go. The YAML parser refuses such keys.
         while let Some(key) = entries.next_key_seed(KeyOf { ignores_case })? {
             let bytes = match key {
                 Key::Targets => {
