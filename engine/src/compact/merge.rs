@@ -196,10 +196,10 @@ impl BlockMerge {
         let ulids = self.plan.parents.iter().map(|desc| desc.ulid.clone());
         let mut parents: Vec<(String, Parent)> = ulids.zip(pass.parents).collect();
         // Of two samples at one time the newest parent's is kept, so parents are sorted by age.
-        let age = |(ulid, parent): &(String, Parent)| {
-            (parent.meta().newest_source().to_owned(), ulid.clone())
-        };
-        sort::sort_by_key(&mut parents, age);
+        sort::sort_by(&mut parents, |(ulid, parent), (other_ulid, other)| {
+            let by_age = parent.meta().newest_source().cmp(other.meta().newest_source());
+            by_age.then_with(|| ulid.cmp(other_ulid))
+        });
         let begun = linked::begin(&*self.blocks, now_ms, &parents, self.samples_per_chunk);
         let Begun { out, linked, first_files } = begun?;
         let mut sources: Vec<Box<dyn SeriesSource>> = Vec::with_capacity(parents.len());

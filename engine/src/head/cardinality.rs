@@ -93,19 +93,16 @@ impl<N: Ord + Copy> Top<N> {
         }
     }
 
-    /// Keeps the `items_max` largest items, the smallest of them at the end.
+    /// Keeps the `items_max` largest items, in descending order.
     fn keep_largest(&mut self) {
-        if self.items.len() > self.items_max && self.items_max > 0 {
-            // One sort for every `items_max` new items costs less than keeping the items in order.
-            sort::sort_by(&mut self.items, larger_first);
-            self.items.truncate(self.items_max);
-        }
+        // One sort for every `items_max` new items costs less than keeping the items in order.
+        sort::sort_by(&mut self.items, larger_first);
+        self.items.truncate(self.items_max);
     }
 
     fn next(&mut self, bytes_max: usize, name: impl Fn(N) -> String) -> Vec<(String, u64)> {
         let mut given = self.given.unwrap_or_else(|| {
             self.keep_largest();
-            sort::sort_by(&mut self.items, larger_first);
             0
         });
         let (mut page, mut bytes) = (Vec::new(), 0);

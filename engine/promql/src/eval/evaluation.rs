@@ -19,7 +19,7 @@ use crate::plan::{
     Check, CheckOf, Grid, Leaf, NODE_BYTES, Node, Options, Plan, PlanError, Scan, plan,
 };
 use crate::source::{Hints, Selection, SeriesSet, Source};
-use crate::syntax::{Expr, ValueType};
+use crate::syntax::{Expr, Span, ValueType};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -86,15 +86,16 @@ impl Query {
     }
 }
 
-/// Opens a scan, and counts its cursor towards the memory limit.
+/// Selects series, and counts the cursor over them towards the memory limit.
 fn open(
     source: &dyn Source,
-    scan: &Scan,
+    selection: &Selection,
+    span: Span,
     budget: &mut Budget,
 ) -> Result<(Box<dyn SeriesSet>, Usage), EvalError> {
-    let set = source.select(&selection(scan))?;
+    let set = source.select(selection)?;
     let held = Usage { bytes: set.bytes(), samples: 0 };
-    budget.take(held, scan.span)?;
+    budget.take(held, span)?;
     Ok((set, held))
 }
 
@@ -278,7 +279,8 @@ impl Evaluation {
         // From here on, all selections of the source read the same state of the store.
         self.source.begin(start_ms, end_ms);
         for scan in scans(&self.leaves).take(OPEN_SCANS_MAX) {
-            let opened = open(&*self.source, scan, &mut self.context.budget)?;
+            let opened =
+                open(&*self.source, &selection(scan), scan.span, &mut self.context.budget)?;
             self.opened.push_back(opened);
         }
         Ok(())
@@ -307,16 +309,17 @@ impl Evaluation {
                 if self.context.may_fail || (is_needless && !self.has_metadata) {
                     return Ok(true);
                 }
-                let set = self.source.select(&labels_of(&check))?;
-                let held = Usage { bytes: set.bytes(), samples: 0 };
-                self.context.budget.take(held, check.span)?;
+                let (set, held) =
+                    open(&*self.source, &labels_of(&check), check.span, &mut self.context.budget)?;
                 let seen = HashSet::default();
                 self.running = Some(Running::Check(RunningCheck { check, set, seen, held }));
             }
             Some(Leaf::Scan(scan)) => {
                 let (set, held) = match self.opened.pop_front() {
                     Some(opened) => opened,
-                    None => open(&*self.source, &scan, &mut self.context.budget)?,
+                    None => {
+                        open(&*self.source, &selection(&scan), scan.span, &mut self.context.budget)?
+                    }
                 };
                 self.buffer.set_without_buckets(scan.hints.without_buckets);
                 let running = RunningScan { scan, set, held, is_begun: false, is_in_series: false };
