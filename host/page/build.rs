@@ -192,7 +192,7 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash. Nobody forges the contents, so it need not be stronger.
+/// Returns the 64-bit FNV-1a hash. No one forges the contents, so it need not be stronger.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -38,7 +38,7 @@ impl Forwarder {
                 let marks = &self.store_marks;
                 let after = marks.partition_point(|mark| mark.first_number <= row.number());
                 match marks.get(after.wrapping_sub(1)) {
-                    // Rows of the store are found by time; another read may number them anew.
+                    // Rows of the store are found by time, as their numbers differ between reads.
                     Some(mark) => StorePlace { time_ms: row.time_ms, ..mark.place.clone() },
                     None => shard.resume_store.clone(),
                 }

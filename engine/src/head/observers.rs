@@ -57,7 +57,7 @@ impl Observers {
         if let Some(scan) = &mut self.times_scan {
             scan.add(timestamp_ms, is_out_of_order);
         }
-        // Computed anew, since a dropped cursor does not report that its watch has ended.
+        // Computed again, since a dropped cursor does not report that its watch has ended.
         self.is_observed = self.times_scan.is_some() || !self.watches.is_empty();
     }
 

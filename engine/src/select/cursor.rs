@@ -268,7 +268,7 @@ impl Cursor {
         self.source.rewind()?;
         self.writing = None;
         self.measured = Extent::default();
-        // A new plan numbers the files anew.
+        // A new plan numbers the files differently.
         self.plan = Plan::default();
         (self.samples_given, self.series_given, self.is_truncated) = (0, 0, false);
         Ok(())

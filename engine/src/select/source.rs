@@ -156,7 +156,7 @@ impl BlockSeries {
         let likely = latest.borrow();
         let found = self.block.series_in(series_ref, self.range, &likely, &mut self.metas)?;
         let Some(labels) = found else { return Ok(None) };
-        // Without another source, nobody would use the copy.
+        // Without another source, no one would use the copy.
         let is_news = self.latest.is_shared() && *likely != labels;
         // `replace` panics while the cell is borrowed.
         drop(likely);

@@ -39,8 +39,6 @@ pub(crate) fn secret_value(key: &'static str, text: &str) -> Result<HeaderValue,
     value.set_sensitive(true);
     Ok(value)
 }
-
-/// Adds the configured headers.
 pub fn add_headers(
     to: &mut HeaderMap,
     headers: &[(HeaderName, HeaderConfig)],

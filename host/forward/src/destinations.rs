@@ -287,7 +287,7 @@ impl Shared {
     fn start(&self, state: &mut State, waiting: Waiting, stand: DeliveryState) {
         let Waiting { running, start } = waiting;
         self.needs.add(running.number, segments(&stand.position.shards));
-        // The send fails only if the thread has ended; then nobody needs the position.
+        // The send fails only if the thread has ended; then no one needs the position.
         let _ = start.send(Start::At(Box::new(stand)));
         state.running.push(running);
     }
@@ -366,7 +366,7 @@ impl Shared {
         }
     }
 
-    /// Deletes the segments kept for forwarding, and stops keeping segments: nobody reads them.
+    /// Deletes the segments kept for forwarding, and stops keeping segments: no one reads them.
     fn hold_nothing(&self) {
         self.store.data().holding().turn_off();
         if let Err(error) = HeldSegments::open(self.store.data()).clear() {

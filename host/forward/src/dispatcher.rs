@@ -250,7 +250,7 @@ impl<'w> Dispatcher<'w> {
         let recalled = self.is_recalling.subscribe();
         let sending = async move {
             let outcome = sender.send(&outgoing, recalled).await;
-            // The send fails only after the run has ended; then nobody needs the outcome.
+            // The send fails only after the run has ended; then no one needs the outcome.
             let _ = answers.send((number, outcome));
         };
         let task = shared.parts.runtime.spawn(sending.in_current_span());

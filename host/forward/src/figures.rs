@@ -53,7 +53,6 @@ pub struct Figures {
     pub bytes: AtomicU64,
     /// Number of requests that were answered with success.
     pub requests: AtomicU64,
-    /// Histogram of request durations.
     pub durations: Durations,
     /// Time of the newest sample in the store; 0 if not known.
     pub newest_ms: AtomicI64,

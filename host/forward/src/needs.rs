@@ -1,4 +1,4 @@
-//! Tracks the WAL segments that destinations still need, and deletes segments that nobody needs.
+//! Tracks the WAL segments that destinations still need, and deletes segments that no one needs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

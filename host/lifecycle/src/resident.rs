@@ -22,7 +22,7 @@ use std::time::Duration;
 const START_POLL: Duration = Duration::from_millis(100);
 
 /// Size from which on an allocation returns to the system when it is freed. Frequent allocations
-/// are smaller, because allocating memory anew costs a page fault for each 4 KiB.
+/// are smaller, because new memory costs a page fault for each 4 KiB.
 #[cfg(target_env = "gnu")]
 const LARGE_BYTES: c_int = 2 << 20;
 

@@ -45,7 +45,7 @@ impl Shutdown {
 
 impl ShutdownTrigger {
     pub fn stop(self) {
-        // An error means that nobody waits for the signal any more.
+        // An error means that no one waits for the signal any more.
         let _ = self.0.send(true);
     }
 }

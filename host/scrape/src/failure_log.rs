@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(read_to_string(&path)?, "six\n");
         let older = path.with_extension("1");
         assert_eq!(read_to_string(&older)?, "longer than the limit\n");
-        // A file that was moved away begins anew.
+        // A file that was moved away begins again.
         rename(&path, &older)?;
         log.write_line(&path, "7\n");
         assert_eq!(read_to_string(&path)?, "7\n");

@@ -92,7 +92,6 @@ struct Setting {
 pub(super) struct ConfigFile {
     path: PathBuf,
     settings: Vec<Setting>,
-    /// Sections without flags.
     pub sections: Sections,
 }
 

@@ -74,7 +74,7 @@ pub enum StoreError {
         /// Maximum number of queries that may wait.
         waiting_max: usize,
     },
-    /// The client of a query or read disconnected, so nobody receives this error. Prometheus' text.
+    /// The client of a query or read disconnected, so no one receives this error. Prometheus' text.
     #[error("query was canceled in query execution")]
     Cancelled,
     /// A call of the head passed its deadline.

@@ -126,8 +126,6 @@ impl Readers {
             self.lock().instances.extract_if(.., |(known, _)| *known != changes).collect();
         drop(outdated);
     }
-
-    /// Drops all waiting instances.
     pub fn drop_instances(&self) {
         let dropped = std::mem::take(&mut self.lock().instances);
         drop(dropped);

@@ -72,7 +72,7 @@ pub struct BlockFile {
 
 #[derive(Clone)]
 enum Content {
-    /// A file that may be replaced: the old file's handle stays open until nobody reads it.
+    /// A file that may be replaced: the old file's handle stays open until no one reads it.
     Replaceable(Arc<dyn DiskFile>),
     /// A file that never changes, so it can be closed and reopened.
     Immutable(Arc<OpenFile>),
@@ -251,7 +251,7 @@ impl BlockDirs {
     }
 
     /// Deletes a block, which disappears from listings atomically. Its files are removed now, or as
-    /// soon as nobody reads them.
+    /// soon as no one reads them.
     pub fn delete(&self, block: &str) -> Result<()> {
         self.check_writable()?;
         let from = self.block_path(block)?;

@@ -23,8 +23,6 @@ pub const FORWARD_DIR: &str = "forward";
 
 /// Suffix of the file in `forward` that stores a destination's position in the logs.
 pub const POSITION_SUFFIX: &str = ".position";
-
-/// Subdirectory for held segments.
 const HELD_DIR: &str = "held";
 
 /// Switch: if on, segments are held for forwarding instead of deleted. Clones share the switch.

@@ -162,7 +162,7 @@ impl PositionFile {
     }
 
     /// Removes the files of all destinations except `names`. A removed destination that is
-    /// configured again starts anew. Returns the names whose positions were removed.
+    /// configured again starts from scratch. Returns the names whose positions were removed.
     pub fn keep_only(dir: &Path, names: &[&str]) -> io::Result<Vec<String>> {
         let mut gone = Vec::new();
         remove(dir, |found, part| {

@@ -106,7 +106,7 @@ fn entry(query: &str, time_seconds: i64) -> Vec<u8> {
         let entry = format!("{{\"query\":{text},\"timestamp_sec\":{time_seconds}}}").into_bytes();
         match entry.len().checked_sub(ENTRY_BYTES - 1) {
             None | Some(0) => return entry,
-            // Escaped as `\uXXXX`, a byte of the query needs at most six bytes.
+            // JSON escapes a byte of the query with at most six: `\u001f`.
             Some(excess) => bytes_max = bytes_max.saturating_sub(excess.div_ceil(6)),
         }
     }

@@ -147,8 +147,6 @@ impl<'a> Run<'a> {
         self.next_number += 1;
         self.next_number
     }
-
-    /// Makes `count` random steps.
     pub fn steps(&mut self, count: usize) -> TestResult {
         for _ in 0..count {
             self.step()?;

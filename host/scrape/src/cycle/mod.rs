@@ -92,7 +92,7 @@ impl<S: Store> Cycle<S> {
         stopped: oneshot::Sender<Option<Memory>>,
     ) {
         let stop = self.scrape_on(&mut orders, &mut shutdown).await;
-        // Sending fails if the receiver was dropped; then nobody waits for the cache.
+        // Sending fails if the receiver was dropped; then no one waits for the cache.
         match stop {
             Stop::Replaced => drop(stopped.send(Some(self.appender.into_cache()))),
             Stop::Shutdown | Stop::Ended(None) => drop(stopped.send(None)),

@@ -133,7 +133,7 @@ impl Access {
         let read = credentials("--read-credentials-file", |c| &c.read_credentials, &self.read)?;
         let admin = credentials("--admin-credentials-file", |c| &c.admin_credentials, &self.admin)?;
         let web = config.web.as_deref().map(|path| {
-            // The flags limit what the file may contain, so it is checked anew if they changed.
+            // The flags limit what the file may contain, so it is checked again if they changed.
             let known = self.web.as_ref().filter(|_| *config == self.config);
             again(known, || web::open(path, config))
         });

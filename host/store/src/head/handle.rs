@@ -112,7 +112,7 @@ pub(super) struct HeadState {
     /// Last number assigned to a resource on a head. Numbers are never reused, so the numbers of a
     /// crashed head are unknown to the next head.
     pub last_number: Mutex<u64>,
-    /// Numbers of resources to close before the next call. Until then nobody notices that they are
+    /// Numbers of resources to close before the next call. Until then no one notices that they are
     /// open, and the head thread need not be woken.
     pub unused: Mutex<Vec<u64>>,
 }

@@ -122,8 +122,6 @@ impl HeadThread {
         }
         Ok(open.is_done())
     }
-
-    /// Stores a whole scrape.
     pub(super) fn append_scrape(
         &self,
         head: &mut HeadInstance,

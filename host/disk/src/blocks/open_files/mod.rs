@@ -6,7 +6,7 @@
 //!
 //! A file gets a descriptor at its first read, shared by all readers. Above a limit, the least
 //! recently read files are closed, and their next read reopens them. To make this possible for a
-//! deleted block, its directory is only renamed, and removed once nobody reads the block any more.
+//! deleted block, its directory is only renamed, and removed once no one reads the block any more.
 //!
 //! Only files that never change are read in this way: `index` and the files of chunks.
 
@@ -25,7 +25,7 @@ const FILES_MAX_DEFAULT: usize = 512;
 /// Divisor for the number of files that are closed at a time: several, so that searches are rare.
 const CLOSED_PART: usize = 8;
 
-/// Minimum number of entries for a sweep of blocks that nobody reads. A sweep also requires twice
+/// Minimum number of entries for a sweep of blocks that no one reads. A sweep also requires twice
 /// as many entries as after the last sweep.
 const SWEEP_MIN: usize = 64;
 
@@ -300,7 +300,7 @@ impl PinnedBlock {
         work(&dir.join(name))
     }
 
-    /// Marks a deleted block, so that its files are removed once nobody reads them. Until then the
+    /// Marks a deleted block, so that its files are removed once no one reads them. Until then the
     /// block keeps `data`, the lock of the data directory.
     pub(super) fn remove_unread(self: Arc<PinnedBlock>, data: Lock) {
         *lock(&self.deleted) = Some(data);
