@@ -64,12 +64,14 @@ check_node() {
 }
 
 # A tool in Rust, of one version, in target/tools/bin. Built without optimization and without what
-# debuggers need, which takes a third of the time.
+# debuggers need, which takes a third of the time, and in one folder with the other tools, which share
+# dependencies.
 install_tool() { # program, version, package, flags of cargo install …
   local program=$1 version=$2 package=$3
   shift 3
   local stamp="$target/tools/$program-$version"
   if [ -e "$stamp" ] && [ -x "$target/tools/bin/$program" ]; then return 0; fi
-  CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --force \
+  CARGO_TARGET_DIR=$target/tools/build CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false \
+    cargo install --quiet --locked --debug --force \
     --root "$target/tools" --version "$version" "$@" "$package" && touch "$stamp"
 }

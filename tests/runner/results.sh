@@ -46,7 +46,7 @@ announce() { # text
 
 # The longest time of a command of a stage that runs beside others, in seconds. What hangs there would
 # hold up the whole run, which does not hear of it.
-beside_seconds_max=900
+beside_seconds_max=1800
 
 # Runs a command; beside others, ends it with all that it began when its time is over.
 bounded() { # command …
@@ -71,9 +71,9 @@ bounded() { # command …
   watch=$!
   wait "$job"
   status=$?
-  # Its sleep would hold the output open.
+  # Its sleep would hold the output open. The shell dies first: when only its sleep is gone, it goes on.
   # shellcheck disable=SC2046
-  kill -KILL $(descendants "$watch") "$watch" 2>/dev/null
+  kill -KILL "$watch" $(descendants "$watch") 2>/dev/null
   wait "$watch" 2>/dev/null
   return "$status"
 }

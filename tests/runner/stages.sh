@@ -78,9 +78,15 @@ stage_program() {
   export TIDEPOOL_BIN=${TIDEPOOL_BIN:-$target/release/tidepool}
 }
 
+# With the lowest priority: beside tests that wait for a time, these take what is left.
+patiently() ( # command …
+  renice -n 19 "$BASHPID" >/dev/null
+  "$@"
+)
+
 stage_runner() {
   need nextest
-  PATH=$target/tools/bin:$PATH whole "tests of tests/run" tests/runner/test
+  PATH=$target/tools/bin:$PATH whole "tests of tests/run" patiently tests/runner/test
 }
 stage_formatting() { whole "formatting" cargo fmt --all --check; }
 stage_links() { whole "links of the documentation" tests/links; }
@@ -88,23 +94,23 @@ stage_comments() { whole "width of comments" tests/comments; }
 stage_arrows() { whole "arrows between crates and modules" tests/arrows; }
 stage_lints() {
   need target
-  whole "lints" cargo clippy --release --workspace --all-targets -- -D warnings
+  whole "lints" patiently cargo clippy --release --workspace --all-targets -- -D warnings
 }
 stage_documentation() {
   need target
   RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" whole "documentation of the crates" \
-    cargo doc --release --no-deps --workspace --document-private-items
+    patiently cargo doc --release --no-deps --workspace --document-private-items
 }
 stage_component_lints() {
   need target
   whole "lints of the components" \
-    cargo clippy --release -p tidepool-engine -p tidepool-standalone-storage \
+    patiently cargo clippy --release -p tidepool-engine -p tidepool-standalone-storage \
     -p tidepool-standalone-front -p tidepool-contract --target wasm32-wasip2 \
     --features tidepool-standalone-front/promql -- -D warnings
 }
 stage_plugin_lints() {
   need target
-  whole "lints of the plugins" plugin_lints
+  whole "lints of the plugins" patiently plugin_lints
 }
 plugin_lints() {
   (cd examples/plugins && cargo fmt --all --check && cargo clippy --release -- -D warnings) &&
@@ -113,7 +119,7 @@ plugin_lints() {
 stage_features() { whole "dependencies that are compiled twice" tests/features; }
 
 stage_dependencies() {
-  whole "cargo-deny" install_tool cargo-deny "$deny_version" cargo-deny --no-default-features
+  whole "cargo-deny" patiently install_tool cargo-deny "$deny_version" cargo-deny --no-default-features
   PATH=$target/tools/bin:$PATH whole "licences and vulnerabilities" tests/deny
   whole "notices of third parties" third_party_notices
 }
