@@ -6,7 +6,7 @@
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
-mod case;
+pub mod case;
 mod globs;
 mod labels;
 mod literals;
@@ -15,6 +15,7 @@ mod prefixes;
 pub mod re2;
 mod replacer;
 mod search;
+mod substitution;
 mod template;
 
 use labels::Labels;
@@ -23,6 +24,7 @@ use regex_automata::util::captures::Captures;
 pub use replacer::Replacer;
 pub use search::Search;
 use std::collections::BTreeMap;
+pub use substitution::Substitution;
 
 /// Maximum length of an expression, in bytes.
 pub const REGEX_BYTES_MAX: usize = 64 * 1024;

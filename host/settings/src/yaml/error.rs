@@ -26,6 +26,21 @@ impl Error {
         self.place.unwrap_or(Position { line: 1, column: 1 })
     }
 
+    /// Path of the keys, as in `remote_write[0].url`; empty for the whole document.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// What is wrong, without place and key.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Memory that the error takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Error>() + self.key.len() + self.what.len()
+    }
+
     /// Adds an outer key, or a list's item such as `[0]`. A known position stays: it is more exact.
     pub(super) fn within(mut self, place: Position, key: &str) -> Error {
         self.place.get_or_insert(place);

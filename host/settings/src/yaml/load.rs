@@ -1,7 +1,7 @@
 //! Parses a YAML text into nodes.
 
 use super::{Data, Entry, Error, Node, Position};
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -35,20 +35,55 @@ pub fn load(text: &str) -> Result<Rc<Node>, Error> {
 /// [`load`] for a text of foreign origin. Calls `take` with the approximate memory of each value
 /// before the value is made; an error of `take` becomes the error's text.
 pub fn load_counted(text: &str, take: Take<'_>) -> Result<Rc<Node>, Error> {
-    let (has_document, open, anchors, aliased_values, root) = Default::default();
-    let mut loader = Loader { take, has_document, open, anchors, aliased_values, root };
+    let mut loader = Loader::new(take, None);
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| {
-            let what = format!("this is not YAML: {}", error.info());
-            Error::new(place(error.marker()), "", what)
-        })?;
+        let (event, span) = event.map_err(|error| not_yaml(&error))?;
         loader.take(event, place(&span.start))?;
     }
-    let nothing = || {
-        let place = Position { line: 1, column: 1 };
-        Rc::new(Node { place, data: Data::Nothing, values: 1 })
-    };
     Ok(loader.root.unwrap_or_else(nothing))
+}
+
+/// The first document of a text.
+pub struct First {
+    pub root: Rc<Node>,
+    /// Where something else begins after the document, which is not read.
+    pub rest: Option<Position>,
+    /// Keys that were there already; their values are left out.
+    pub repeated: Vec<Error>,
+}
+
+/// `load_counted` for a text whose further documents are not read, and whose repeated keys are
+/// listed with the errors of their values.
+pub fn load_first(text: &str, take: Take<'_>) -> Result<First, Error> {
+    let mut loader = Loader::new(take, Some(Vec::new()));
+    let (mut is_whole, mut rest) = (false, None);
+    for event in Parser::new_from_str(text) {
+        match event {
+            Ok((Event::StreamEnd, _)) => {}
+            Ok((_, span)) if is_whole => rest = Some(place(&span.start)),
+            Err(error) if is_whole => rest = Some(place(error.marker())),
+            Ok((event, span)) => {
+                is_whole = matches!(event, Event::DocumentEnd);
+                loader.take(event, place(&span.start))?;
+            }
+            Err(error) => return Err(not_yaml(&error)),
+        }
+        if rest.is_some() {
+            break;
+        }
+    }
+    let root = loader.root.unwrap_or_else(nothing);
+    Ok(First { root, rest, repeated: loader.repeated.unwrap_or_default() })
+}
+
+fn not_yaml(error: &ScanError) -> Error {
+    Error::new(place(error.marker()), "", format!("this is not YAML: {}", error.info()))
+}
+
+/// The root of an empty text.
+fn nothing() -> Rc<Node> {
+    let place = Position { line: 1, column: 1 };
+    Rc::new(Node { place, data: Data::Nothing, values: 1 })
 }
 
 fn place(marker: &Marker) -> Position {
@@ -66,6 +101,8 @@ struct Loader<'a> {
     anchors: HashMap<usize, Rc<Node>>,
     aliased_values: usize,
     root: Option<Rc<Node>>,
+    /// Errors about repeated keys; with `None`, the first ends the reading.
+    repeated: Option<Vec<Error>>,
 }
 
 struct Open {
@@ -83,12 +120,19 @@ enum Kind {
         lines: HashMap<String, u32>,
         /// The key whose value comes next, with the key's position.
         key: Option<(Position, String)>,
+        /// Whether the key is [`MERGE`] without quotes.
+        is_merge: bool,
         /// Entries of merged mappings; an earlier entry overrides a later one with the same key.
         merged: Vec<Entry>,
     },
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
+    fn new(take: Take<'a>, repeated: Option<Vec<Error>>) -> Loader<'a> {
+        let (has_document, open, anchors, aliased_values, root) = Default::default();
+        Loader { take, has_document, open, anchors, aliased_values, root, repeated }
+    }
+
     fn take(&mut self, event: Event<'_>, place: Position) -> Result<(), Error> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
@@ -124,9 +168,12 @@ impl Loader<'_> {
                     "" | "~" | "null" | "Null" | "NULL" => Data::Nothing,
                     _ => Data::Plain(text.into_owned()),
                 };
-                // The parser reports the position of the next token for a missing value.
-                let place = match (&data, self.open.last().map(|open| &open.kind)) {
-                    (Data::Nothing, Some(Kind::Map { key: Some((place, _)), .. })) => *place,
+                // The parser reports the position of the next token for a missing value, and that
+                // of the text for a block, which may begin far below.
+                let is_elsewhere = matches!(data, Data::Nothing)
+                    || matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let place = match self.open.last().map(|open| &open.kind) {
+                    Some(Kind::Map { key: Some((place, _)), .. }) if is_elsewhere => *place,
                     _ => place,
                 };
                 self.whole(anchor, Node { place, data, values: 1 })
@@ -135,8 +182,9 @@ impl Loader<'_> {
                 self.begin(place, anchor, tag, Kind::List(Vec::new()))
             }
             Event::MappingStart(anchor, tag) => {
-                let (entries, lines, merged) = Default::default();
-                self.begin(place, anchor, tag, Kind::Map { entries, lines, key: None, merged })
+                let (entries, lines, is_merge, merged) = Default::default();
+                let kind = Kind::Map { entries, lines, key: None, is_merge, merged };
+                self.begin(place, anchor, tag, kind)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
         }
@@ -203,27 +251,53 @@ impl Loader<'_> {
         parent.values += node.values;
         match &mut parent.kind {
             Kind::List(items) => items.push(node),
-            Kind::Map { key: key @ None, lines, .. } => {
+            Kind::Map { key: None, lines, .. } => {
                 let Some(text) = node.text() else {
                     return Err(self.wrong(place, "a key must be plain text"));
                 };
-                if let Some(line) = lines.get(text) {
-                    let what = format!("the key {text} is there already, in line {line}");
-                    return Err(self.wrong(place, &what));
+                let what = lines
+                    .get(text)
+                    .map(|line| format!("the key {text} is there already, in line {line}"));
+                let name = Some((place, text.to_owned()));
+                let merges = matches!(&node.data, Data::Plain(text) if text == MERGE);
+                if let Some(what) = what {
+                    self.repeat(place, &what)?;
                 }
-                *key = Some((place, text.to_owned()));
+                if let Some(Open { kind: Kind::Map { key, is_merge, .. }, .. }) =
+                    self.open.last_mut()
+                {
+                    (*key, *is_merge) = (name, merges);
+                }
             }
-            Kind::Map { key, entries, lines, merged } => {
+            Kind::Map { key, is_merge, entries, lines, merged } => {
                 let Some((at, key)) = key.take() else { return Ok(()) };
-                if key != MERGE {
-                    lines.insert(key.clone(), at.line);
-                    entries.push(Entry { place: at, key, value: node });
+                if !*is_merge {
+                    if !lines.contains_key(&key) {
+                        lines.insert(key.clone(), at.line);
+                        entries.push(Entry { place: at, key, value: node });
+                    }
                 } else if let Some(more) = mergeable(&node) {
+                    // Two of them are a mistake since version 3 of go-yaml.
+                    if self.repeated.is_some() {
+                        lines.insert(key, at.line);
+                    }
                     merged.extend(more.into_iter().cloned());
                 } else {
                     return Err(self.wrong(place, "<< wants a mapping or a list of mappings"));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses a repeated key, at once or after all others.
+    fn repeat(&mut self, place: Position, what: &str) -> Result<(), Error> {
+        let error = self.wrong(place, what);
+        // The path has the keys around it, which may be long and have many repeated keys.
+        self.count(place, error.bytes())?;
+        match &mut self.repeated {
+            Some(repeated) => repeated.push(error),
+            None => return Err(error),
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ mod scalar;
 pub use de::{At, Part, With};
 pub use error::Error;
 pub use fields::{checked, number, pairs, parsed};
-pub use load::{Take, load, load_counted};
+pub use load::{First, Take, load, load_counted, load_first};
 pub use node::{Data, Entry, Node, Position};
 
 use serde::de::{DeserializeOwned, DeserializeSeed};

@@ -255,3 +255,50 @@ fn keys_of_a_part_are_read_strictly_and_with_their_place() {
         assert_eq!(read(text).map(|_| ()), Err(said.to_owned()), "{text}");
     }
 }
+
+#[test]
+fn the_first_document_is_read_and_the_rest_has_a_place() {
+    let first = |text: &str| load_first(text, &mut |_| Ok(()));
+    for (text, rest) in [
+        ("a: 1\n", None),
+        ("", None),
+        ("a: 1\n...\n", None),
+        ("a: 1\n---\nb: 2\n", Some(2)),
+        ("a: 1\n---\n{ : [\n", Some(2)),
+        ("a: 1\n...\n}\n", Some(3)),
+    ] {
+        let read = first(text).map(|first| first.rest.map(|place| place.line));
+        assert_eq!(read, Ok(rest), "{text:?}");
+    }
+    assert!(first("a: [\n---\nb: 2\n").is_err());
+    let read = first("a: 1\nb: {c: 1, c: 2, c: {d: 3}}\na: 2\n").expect("a document");
+    let repeated: Vec<String> = read.repeated.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        repeated,
+        [
+            "2:11: b: the key c is there already, in line 2",
+            "2:17: b: the key c is there already, in line 2",
+            "3:1: the key a is there already, in line 1",
+        ]
+    );
+    let Data::Map(entries) = &read.root.data else { panic!("no mapping") };
+    assert_eq!(
+        entries.iter().map(|entry| entry.value.text()).collect::<Vec<_>>(),
+        [Some("1"), None]
+    );
+}
+
+#[test]
+fn a_block_has_the_place_of_its_key_and_quotes_do_not_merge() {
+    let text = "a:\n  b: |\n\n    text\n'<<': {c: 1}\n";
+    let root = load(text).expect("a document");
+    let Data::Map(entries) = &root.data else { panic!("no mapping") };
+    let Data::Map(inner) = &entries[0].value.data else { panic!("no mapping") };
+    assert_eq!(inner[0].value.place, Position { line: 2, column: 3 });
+    assert_eq!(inner[0].value.text(), Some("\ntext\n"));
+    assert_eq!(entries[1].key, "<<");
+    let twice = "<<: {a: 1}\n<<: {b: 2}\n";
+    assert!(load(twice).is_ok());
+    let first = load_first(twice, &mut |_| Ok(())).expect("a document");
+    assert_eq!(first.repeated[0].to_string(), "2:1: the key << is there already, in line 1");
+}
