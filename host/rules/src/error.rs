@@ -1,0 +1,34 @@
+//! Why the evaluation of a rule failed. Texts are those of upstream where it has the error.
+
+use crate::engine::{NotAVector, Refusal};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    #[error("{0}")]
+    Query(String),
+    #[error(transparent)]
+    NotAVector(#[from] NotAVector),
+    #[error("vector contains metrics with the same labelset after applying rule labels")]
+    SameSeries,
+    #[error("vector contains metrics with the same labelset after applying alert labels")]
+    SameAlertLabels,
+    /// The limit of the group.
+    #[error("exceeded limit of {limit} with {found} {of}")]
+    Limit {
+        limit: usize,
+        found: usize,
+        /// `alerts` or `series`.
+        of: &'static str,
+    },
+    #[error(
+        "{alerts} alerts, {alerts_max} are left for this rule; let the expression find fewer, \
+         or raise --alerts-max"
+    )]
+    AlertsMax { alerts: usize, alerts_max: usize },
+    /// None of the samples was stored.
+    #[error("{0}")]
+    Append(String),
+    /// The last one of the samples that were not stored. Others were.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
