@@ -5,7 +5,7 @@
 //!                                      └──────▶ RuleFileError: every mistake of a file
 //! ```
 //!
-//! Begin with [`parse`]. `error` has what can be wrong; `reader` finds it and bounds the work;
+//! Begin with [`parse()`]. `error` has what can be wrong; `reader` finds it and bounds the work;
 //! `group` and `rule` read their mappings; `duration` and `nearest` help them; `pattern` finds
 //! files, `lint` finds rules that occur twice.
 //!
@@ -131,7 +131,7 @@ pub struct Options {
     /// Whether keys that are not known are accepted.
     pub ignore_unknown_fields: bool,
     pub validation: NameValidation,
-    /// Maximum number of rules: in a file for [`parse`] and [`read`], in all for [`read_all`].
+    /// Maximum number of rules: in a file for [`parse()`] and [`read`], in all for [`read_all`].
     pub rules_max: usize,
 }
 
