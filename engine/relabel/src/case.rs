@@ -1,12 +1,10 @@
 //! Case conversion letter by letter, as in Go; Rust's turns some letters into several letters.
 
-/// Returns the text in lower case.
 pub fn lower(text: &str) -> String {
     // Rust turns `İ` into `i` and a combining dot; Go keeps only the first of these.
     text.chars().map(|c| c.to_lowercase().next().unwrap_or(c)).collect()
 }
 
-/// Returns the text in upper case.
 pub fn upper(text: &str) -> String {
     text.chars().map(upper_letter).collect()
 }

@@ -3,7 +3,7 @@
 use crate::REGEX_COMPILED_BYTES_MAX;
 use crate::pattern::{anchored, read};
 use crate::re2::Dot;
-use crate::template::{Part, parts};
+use crate::template::insert_groups;
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
 use regex_automata::util::captures::Captures;
@@ -53,20 +53,7 @@ impl Replacer {
     /// Returns a template with the groups of a match of `text` inserted.
     pub(crate) fn expanded(&self, captures: &Captures, text: &str, template: &str) -> String {
         let mut out = String::new();
-        let text_of = |group: usize| text.get(captures.get_group(group)?.range());
-        parts(template, |part| {
-            let found = match part {
-                Part::Text(text) => Some(text),
-                Part::Number(number) => text_of(number),
-                // Like Go, uses the first group of this name that is part of the match.
-                Part::Name(name) => {
-                    let mut named = self.names.iter().filter(|(known, _)| known == name);
-                    named.find_map(|(_, number)| text_of(*number))
-                }
-            };
-            // Groups that do not exist or did not match are empty, as in Go's `Expand`.
-            out.push_str(found.unwrap_or_default());
-        });
+        insert_groups(template, &self.names, captures, text, |piece| out.push_str(piece));
         out
     }
 }

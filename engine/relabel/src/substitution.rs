@@ -2,7 +2,7 @@
 
 use crate::pattern::{compiled, read};
 use crate::re2::Dot;
-use crate::template::{Part, parts};
+use crate::template::insert_groups;
 use regex_automata::Input;
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
@@ -48,18 +48,9 @@ impl Substitution {
             // An empty match right behind another match counts as part of it.
             if !found.is_empty() || matched != Some(found.end()) {
                 out.push_str(text.get(copied..found.start())?);
-                parts(template, |part| {
-                    let text_of = |group: usize| text.get(captures.get_group(group)?.range());
-                    let part = match part {
-                        Part::Text(text) => Some(text),
-                        Part::Number(number) => text_of(number),
-                        Part::Name(name) => {
-                            let mut named = self.names.iter().filter(|(known, _)| known == name);
-                            named.find_map(|(_, number)| text_of(*number))
-                        }
-                    };
+                insert_groups(template, &self.names, &captures, text, |piece| {
                     if out.len() <= bytes_max {
-                        out.push_str(part.unwrap_or_default());
+                        out.push_str(piece);
                     }
                 });
                 copied = found.end();

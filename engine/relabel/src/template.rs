@@ -1,6 +1,8 @@
 //! Templates with references to groups, in the syntax of Go's `Regexp.Expand`: `$1`, `${1}`,
 //! `$name`, `${name}`; `$$` is a dollar, and a dollar before anything else stays.
 
+use regex_automata::util::captures::Captures;
+
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part<'a> {
     /// Literal text of the template.
@@ -25,6 +27,31 @@ pub fn parts<'a>(mut template: &'a str, mut take: impl FnMut(Part<'a>)) {
         }
     }
     take(Part::Text(template));
+}
+
+/// Passes the pieces of a template to `put`, with the groups of a match of `text` inserted. `names`
+/// has the names of groups with their numbers.
+pub fn insert_groups(
+    template: &str,
+    names: &[(String, usize)],
+    captures: &Captures,
+    text: &str,
+    mut put: impl FnMut(&str),
+) {
+    let text_of = |group: usize| text.get(captures.get_group(group)?.range());
+    parts(template, |part| {
+        let found = match part {
+            Part::Text(text) => Some(text),
+            Part::Number(number) => text_of(number),
+            // Like Go, uses the first group of this name that is part of the match.
+            Part::Name(name) => {
+                let mut named = names.iter().filter(|(known, _)| known == name);
+                named.find_map(|(_, number)| text_of(*number))
+            }
+        };
+        // Groups that do not exist or did not match are empty, as in Go's `Expand`.
+        put(found.unwrap_or_default());
+    });
 }
 
 /// Returns the group that is named after a dollar, and the rest of the text.
