@@ -96,23 +96,18 @@ impl Rule {
             took: Duration::ZERO,
         };
         let samples = self.samples(run, alerts_max, engine, &mut report);
-        report.result = samples
-            .and_then(|samples| {
-                let count = samples.len();
-                if let Some(rule) = self.alerting_mut() {
-                    let resend_delay_ms = run.options.resend_delay_ms;
-                    report.notices =
-                        rule.take_notices(run.slot_ms, resend_delay_ms, run.interval_ms);
-                }
-                self.store(samples, run, engine, &mut report).map(|last| (count, last))
-            })
-            .map(|(count, last)| {
-                self.last_error = last.map(RuleError::from);
-                count
-            });
-        if let Err(error) = &report.result {
-            self.last_error = Some(error.clone());
-        }
+        let stored = samples.and_then(|samples| {
+            let count = samples.len();
+            if let Some(rule) = self.alerting_mut() {
+                let resend_delay_ms = run.options.resend_delay_ms;
+                report.notices = rule.take_notices(run.slot_ms, resend_delay_ms, run.interval_ms);
+            }
+            self.store(samples, run, engine, &mut report).map(|last| (count, last))
+        });
+        (report.result, self.last_error) = match stored {
+            Ok((count, last)) => (Ok(count), last.map(RuleError::from)),
+            Err(error) => (Err(error.clone()), Some(error)),
+        };
         report.took = engine.now().monotonic.saturating_sub(begun.monotonic);
         self.evaluated = Some((begun.wall_ms, report.took));
         report
@@ -126,7 +121,7 @@ impl Rule {
         engine: &E,
         report: &mut RuleReport,
     ) -> Result<Vec<NewSample<E::Histogram>>, RuleError> {
-        let time_ms = run.slot_ms.saturating_sub(run.query_offset_ms);
+        let time_ms = run.time_ms();
         let origin = run.origin(&self.definition, &self.body);
         let query = Query { expression: &self.definition.expr, time_ms, origin };
         let mut found = engine.query(&query).map_err(RuleError::Query)?.into_vector()?;
@@ -168,7 +163,7 @@ impl Rule {
         let mut series: Vec<LabelSet> =
             samples.iter().map(|sample| sample.series.clone()).collect();
         series.sort_unstable();
-        let time_ms = run.slot_ms.saturating_sub(run.query_offset_ms);
+        let time_ms = run.time_ms();
         let gone = self.series.iter().filter(|old| series.binary_search(old).is_err());
         samples.extend(gone.map(|series| marker(series, time_ms)));
         if samples.is_empty() {
@@ -198,6 +193,11 @@ impl Rule {
 }
 
 impl<'a> Run<'a> {
+    /// Time of queries and samples.
+    fn time_ms(&self) -> i64 {
+        self.slot_ms.saturating_sub(self.query_offset_ms)
+    }
+
     fn origin<'b>(&'b self, definition: &'b super::rule::Definition, body: &Body) -> Origin<'b> {
         let is_alert = matches!(body, Body::Alerting(_));
         Origin { file: self.file, group: self.group, rule: definition.name(), is_alert }

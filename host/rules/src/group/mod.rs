@@ -118,7 +118,6 @@ impl Group {
         self.last_slot_ms
     }
 
-    /// Number of rules.
     pub fn len(&self) -> usize {
         self.rules.len()
     }

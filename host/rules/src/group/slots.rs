@@ -7,7 +7,6 @@
 use std::time::Duration;
 use xxhash_rust::xxh64::xxh64;
 
-/// Slots of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slots {
     interval_ms: i64,

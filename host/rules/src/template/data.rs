@@ -32,6 +32,5 @@ pub trait Source {
     /// Evaluates an expression at [`Source::time_ms`]. The answer has to be bounded.
     fn query(&self, expression: &str) -> Result<Vec<Sample>, String>;
 
-    /// Time of the evaluation.
     fn time_ms(&self) -> i64;
 }

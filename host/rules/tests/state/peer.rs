@@ -158,7 +158,7 @@ fn scripts_have_the_results_of_upstream() {
     compare(include_str!("../cases/rules.tsv"));
 }
 
-/// Compares with a longer table, whose path the variable names: `go-rules -random 3000`.
+/// Compares with a longer table, whose path the variable names: `tests/peers/rules` makes it.
 #[test]
 fn a_table_of_the_environment_has_the_results_of_upstream() {
     if let Some(path) = std::env::var_os("TIDEPOOL_RULES_TABLE") {
