@@ -1,7 +1,9 @@
 // Rules says what upstream's package makes of groups of rules whose queries a script answers:
 //
-//	go-rules <TABLE >NEW        evaluates the scripts of a table anew
-//	go-rules -random 300 >NEW   writes so many random scripts, evaluated
+//	go run -tags remove_all_sd ./rules <TABLE >NEW
+//	go run -tags remove_all_sd ./rules -random 300 >NEW
+//
+// The first evaluates the scripts of a table anew, the second writes so many random scripts, evaluated.
 //
 // A script begins with a line `group`, and `reload` replaces the group by another that takes over
 // its state:

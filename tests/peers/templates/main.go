@@ -1,6 +1,6 @@
 // Templates says what upstream's package makes of templates of alerts:
 //
-//	go-templates <TABLE >NEW
+//	go run -tags remove_all_sd ./templates <TABLE >NEW
 //
 // A line of the table has the value of the alert, a text as JSON, and what becomes of it, which is
 // written anew: `=` and the output as JSON, or `!` and the error as JSON. The value is a float or
