@@ -3,7 +3,8 @@
 //	go run -tags remove_all_sd ./rules <TABLE >NEW
 //	go run -tags remove_all_sd ./rules -random 300 >NEW
 //
-// The first evaluates the scripts of a table anew, the second writes so many random scripts, evaluated.
+// The first evaluates the scripts of a table anew, the second writes so many random scripts,
+// evaluated.
 //
 // A script begins with a line `group`, and `reload` replaces the group by another that takes over
 // its state:
