@@ -5,8 +5,11 @@
 //   node build.mjs --tests    writes the tests to build/test
 //
 // The page is index.html and the folder ui, whose files have a hash of their content in their names
-// and never change. All addresses are relative. `ui/licences-*.txt` names the packages in the
-// bundle with their licences. Each file is there a second time, compressed, as NAME.gz.
+// and never change. All addresses are relative. The document loads `ui/app-*.js` with the parts that
+// it shares with others: frame and home. Every other view is a part of its own, which is loaded when
+// it is opened. `ui/report-*.js` is the script of saved reports, and `ui/licences-*.txt` names the
+// packages in all of them with their licences. Each file is there a second time, compressed, as
+// NAME.gz.
 //
 // The viewer is one document with everything in it: script, style sheet, the worker's script and the
 // component of `@tidepool/engine/promql`, which `npm run build` in `js` makes.
@@ -14,32 +17,63 @@
 import { build } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 
+const OPTIONS = {
+  absWorkingDir: here,
+  outdir: 'dist',
+  write: false,
+  bundle: true,
+  minify: true,
+  metafile: true,
+  target: ['es2022'],
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  legalComments: 'none',
+  logLevel: 'warning',
+};
+
 /** Bundles an entry point: minified script and style sheet, and the packages that they hold. */
 export async function bundle(entry, options = {}) {
-  const { outputFiles, metafile } = await build({
-    absWorkingDir: here,
-    entryPoints: [entry],
-    outdir: 'dist',
-    write: false,
-    bundle: true,
-    minify: true,
-    metafile: true,
-    format: 'iife',
-    target: ['es2022'],
-    jsx: 'automatic',
-    jsxImportSource: 'preact',
-    legalComments: 'none',
-    logLevel: 'warning',
-    ...options,
-  });
+  const { outputFiles, metafile } = await build({ ...OPTIONS, entryPoints: [entry], format: 'iife', ...options });
   const text = (ending) => outputFiles.find((file) => file.path.endsWith(ending))?.text ?? '';
   return { script: text('.js'), style: text('.css'), packages: packagesOf(Object.keys(metafile.inputs)) };
+}
+
+/**
+ * Bundles an entry point as modules, one for each dynamic import and for what they share: the texts
+ * of the files by name, the names of the entry and its style sheet, and of the modules that the entry
+ * needs at once.
+ */
+async function split(entry) {
+  const { outputFiles, metafile } = await build({
+    ...OPTIONS,
+    entryPoints: { app: entry },
+    format: 'esm',
+    splitting: true,
+    entryNames: 'ui/[name]-[hash]',
+    chunkNames: 'ui/[name]-[hash]',
+  });
+  const nameOf = (path) => relative(join(here, 'dist'), resolve(here, path));
+  const files = Object.fromEntries(outputFiles.map(({ path, text }) => [nameOf(path), text]));
+  const [main] = Object.keys(metafile.outputs).filter((path) => metafile.outputs[path].entryPoint === entry);
+  const needed = new Set();
+  const need = (path) => {
+    for (const { path: imported, kind } of metafile.outputs[path].imports) {
+      if (kind !== 'import-statement' || needed.has(imported)) continue;
+      needed.add(imported);
+      need(imported);
+    }
+  };
+  need(main);
+  const styles = Object.keys(files).filter((name) => name.endsWith('.css'));
+  // Nothing loads the style sheet of a part: all styles belong into the entry's.
+  if (styles.length !== 1) throw new Error(`there are ${styles.length} style sheets: ${styles.join(', ')}`);
+  return { files, script: nameOf(main), style: styles[0], needed: [...needed].map(nameOf), packages: packagesOf(Object.keys(metafile.inputs)) };
 }
 
 /** The notices of these packages, in one text. */
@@ -54,10 +88,11 @@ export function licences(packages) {
 }
 
 /**
- * The document that loads a script and a style sheet at these addresses. Their hashes go into the
- * policies of reports, which have both in them.
+ * The document that loads a script and a style sheet at these addresses, and at once what the script
+ * imports. The hashes of style sheet and report script go into the policies of reports, which have
+ * both in them.
  */
-export function documentOf(script, style, licences) {
+function documentOf({ script, needed, style, report, licences }) {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -67,8 +102,10 @@ export function documentOf(script, style, licences) {
 <title>tidepool</title>
 <link rel="icon" href="${ICON}">
 <link rel="license" href="${licences}">
+<link rel="report" href="${report.name}" data-hash="${report.hash}">
 <link rel="stylesheet" href="${style.name}" data-hash="${style.hash}">
-<script src="${script.name}" data-hash="${script.hash}" defer></script>
+<script type="module" src="${script}"></script>
+${needed.map((name) => `<link rel="modulepreload" href="${name}">\n`).join('')}\
 </head>
 <body>
 <div id="app"><noscript>This page needs JavaScript. Programs that do not ask for HTML, such as curl, get a list of endpoints here.</noscript></div>
@@ -104,20 +141,22 @@ function hashed(name, content) {
 }
 
 async function buildPage(folder) {
-  const { script, style, packages } = await bundle('src/main.tsx');
-  const files = { script: ['app.js', script], style: ['app.css', style], licences: ['licences.txt', licences(packages)] };
-  const names = {};
+  const page = await split('src/main.tsx');
+  const report = await bundle('src/report.ts');
+  const notices = licences([...new Set([...page.packages, ...report.packages])].sort());
+  const names = { report: hashed('report.js', report.script), licences: hashed('licences.txt', notices) };
+  const files = { ...page.files, [names.report]: report.script, [names.licences]: notices };
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, 'ui'), { recursive: true });
-  for (const [key, [name, content]] of Object.entries(files)) {
-    names[key] = hashed(name, content);
-    write(folder, names[key], content);
-  }
-  const [named, styled] = [
-    { name: names.script, hash: hashOf(script) },
-    { name: names.style, hash: hashOf(style) },
-  ];
-  write(folder, 'index.html', documentOf(named, styled, names.licences));
+  for (const [name, content] of Object.entries(files)) write(folder, name, content);
+  const document = documentOf({
+    script: page.script,
+    needed: page.needed,
+    style: { name: page.style, hash: hashOf(files[page.style]) },
+    report: { name: names.report, hash: hashOf(report.script) },
+    licences: names.licences,
+  });
+  write(folder, 'index.html', document);
 }
 
 /** Where js keeps the component with PromQL and its JavaScript. */

@@ -1,16 +1,16 @@
-/** The page of the node that served it, or a report that it saved. */
+/** The page of the node that served it. */
 
 import { mount } from './app/mount';
-import { reportOf } from './pages/report/data';
-import { showReport } from './pages/report/show';
+import { EXPLORE, QUERY, type View } from './app/views';
+import { Home } from './pages/home/home';
 import { HttpSource } from './source/http';
 import { TokenKeeper } from './source/token';
 
+// Home comes with the page: it is what most people open.
+const HOME: View = { name: '', title: 'Home', component: Home };
+
 const element = document.getElementById('app');
-const report = reportOf(document);
-if (element !== null && report !== undefined) {
-  showReport(element, report);
-} else if (element !== null) {
+if (element !== null) {
   const tokens = new TokenKeeper(location.pathname);
-  mount(element, new HttpSource(tokens), tokens);
+  mount(element, new HttpSource(tokens), [HOME, QUERY, EXPLORE], tokens);
 }

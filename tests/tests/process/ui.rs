@@ -41,8 +41,9 @@ fn browsers_get_the_page_and_others_the_list() {
         .output()
         .expect("curl is installed");
     let page = String::from_utf8_lossy(&page.stdout).into_owned();
+    // Script, style sheet and licences, and the modules that the script needs.
     let files: Vec<&str> = page.split('"').filter(|part| part.starts_with("ui/")).collect();
-    assert_eq!(files.len(), 3, "{page}");
+    assert!(files.len() >= 3, "{page}");
     for path in files {
         let (status, head) = curl(&server, "http", &format!("/{path}"), &["--compressed"]);
         assert_eq!(status, 200, "{path}");

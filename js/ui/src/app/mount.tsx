@@ -3,9 +3,6 @@
 import { render } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Zone } from '../format/time';
-import { Explore } from '../pages/explore/explore';
-import { Home } from '../pages/home/home';
-import { QueryPage } from '../pages/query/page';
 import type { Source } from '../source/source';
 import type { TokenKeeper } from '../source/token';
 import { Connection } from './connection';
@@ -13,22 +10,22 @@ import { App, type AppContext, type Theme } from './context';
 import { Login } from './login';
 import { followLinks, useRoute } from './route';
 import { readSetting, writeSetting } from './settings';
-import { Shell, type NavEntry } from './shell';
+import { Shell } from './shell';
+import { NotLoaded, useView, type View } from './views';
 import '../style/main.css';
 
-const PAGES: readonly NavEntry[] = [
-  { name: '', title: 'Home' },
-  { name: 'query', title: 'Query' },
-  { name: 'explore', title: 'Explore' },
-];
-
-/** Shows the page in an element. `tokens` asks for a token where the source may want one. */
-export function mount(element: HTMLElement, source: Source, tokens?: TokenKeeper): void {
+/**
+ * Shows the page in an element.
+ *
+ * @param views the views, of which the first is shown unasked
+ * @param tokens asks for a token where the source may want one
+ */
+export function mount(element: HTMLElement, source: Source, views: readonly View[], tokens?: TokenKeeper): void {
   element.replaceChildren();
-  render(<Page source={source} tokens={tokens} />, element);
+  render(<Page source={source} views={views} tokens={tokens} />, element);
 }
 
-function Page({ source, tokens }: { source: Source; tokens: TokenKeeper | undefined }) {
+function Page({ source, views, tokens }: { source: Source; views: readonly View[]; tokens: TokenKeeper | undefined }) {
   const connection = useMemo(() => new Connection(source), [source]);
   const [theme, setTheme] = useState<Theme>(() => oneOf(readSetting('theme'), ['light', 'dark']) ?? 'auto');
   const [zone, setZone] = useState<Zone>(() => oneOf(readSetting('zone'), ['utc']) ?? 'local');
@@ -44,17 +41,16 @@ function Page({ source, tokens }: { source: Source; tokens: TokenKeeper | undefi
   const app: AppContext = { source: connection, zone, theme, epoch: connection.epoch, setZone, setTheme };
   useEffect(followLinks, []);
   const route = useRoute();
-  // A directory has no state of a node to show.
-  const pages = source.kind === 'node' ? PAGES : PAGES.slice(1);
-  const shown = route.path[0] ?? pages[0]!.name;
+  const asked = views.find(({ name }) => name === route.path[0]) ?? views[0]!;
+  const { name, title } = asked;
+  const { view, isLoading, hasFailed } = useView(asked, route);
   useEffect(() => {
-    const title = PAGES.find((page) => page.name === shown)?.title;
-    document.title = shown === '' || title === undefined ? 'tidepool' : `${title} – tidepool`;
-  }, [shown]);
+    document.title = name === '' ? 'tidepool' : `${title} – tidepool`;
+  }, [name]);
   return (
     <App.Provider value={app}>
-      <Shell pages={pages} shown={shown} search={route.search}>
-        {shown === 'query' ? <QueryPage route={route} /> : shown === 'explore' ? <Explore route={route} /> : <Home />}
+      <Shell views={views} shown={name} search={route.search} isLoading={isLoading}>
+        {hasFailed ? <NotLoaded /> : view !== undefined && <view.Component route={view.route} />}
       </Shell>
       {tokens !== undefined && <Login tokens={tokens} />}
     </App.Provider>

@@ -5,17 +5,16 @@ import { formatAgo } from '../format/time';
 import { useNow } from './clock';
 import { useApp, type Theme } from './context';
 import { hashOf } from './route';
-
-/** A page of the navigation. */
-export interface NavEntry {
-  name: string;
-  title: string;
-}
+import type { View } from './views';
 
 const THEMES: Theme[] = ['auto', 'light', 'dark'];
 
-/** What stands around a page. */
-export function Shell(props: { pages: readonly NavEntry[]; shown: string; search: string; children: ComponentChildren }) {
+/**
+ * What stands around a view.
+ *
+ * @param isLoading whether the view is not there yet: what is in its place is of another one
+ */
+export function Shell(props: { views: readonly View[]; shown: string; search: string; isLoading: boolean; children: ComponentChildren }) {
   const { source } = useApp();
   return (
     <>
@@ -27,7 +26,7 @@ export function Shell(props: { pages: readonly NavEntry[]; shown: string; search
           tidepool{source.kind === 'directory' && <small> viewer</small>}
         </a>
         <nav aria-label="Pages">
-          {props.pages.map(({ name, title }) => (
+          {props.views.map(({ name, title }) => (
             <a href={props.search + hashOf(name === '' ? [] : [name])} aria-current={props.shown === name ? 'page' : undefined}>
               {title}
             </a>
@@ -36,7 +35,12 @@ export function Shell(props: { pages: readonly NavEntry[]; shown: string; search
         <Choices />
       </header>
       {source.isLost && <Lost />}
-      <main id="main" tabIndex={-1}>
+      {props.isLoading && (
+        <p class="hidden loading" role="status">
+          Loading…
+        </p>
+      )}
+      <main id="main" tabIndex={-1} inert={props.isLoading}>
         {props.children}
       </main>
     </>

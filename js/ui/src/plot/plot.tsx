@@ -2,7 +2,6 @@
 
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import 'uplot/dist/uPlot.min.css';
 import { useApp } from '../app/context';
 import { formatNumber, type Unit } from '../format/number';
 import { formatTime } from '../format/time';

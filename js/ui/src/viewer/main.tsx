@@ -6,6 +6,7 @@
 import { render } from 'preact';
 import type { ViewerSummary } from '../../../src/viewer/protocol';
 import { mount } from '../app/mount';
+import { EXPLORE, QUERY } from '../app/views';
 import { reportOf } from '../pages/report/data';
 import { showReport } from '../pages/report/show';
 import { ViewerWorker, WorkerSource } from '../source/worker';
@@ -14,6 +15,8 @@ import { Start, type Pick, type StartState } from './start';
 import './viewer.css';
 
 const SCRIPT = 'text/javascript';
+/** A directory has no state of a node to show. */
+const VIEWS = [QUERY, EXPLORE];
 
 function main(start: HTMLElement, app: HTMLElement): void {
   let state: StartState = { isOpening: false, damage: [] };
@@ -34,7 +37,7 @@ function main(start: HTMLElement, app: HTMLElement): void {
       worker ??= startWorker((damage) => show({ damage }));
       const running = await worker;
       opened = await running.open(await picked);
-      mount(app, new WorkerSource(running, opened));
+      mount(app, new WorkerSource(running, opened), VIEWS);
     } catch (error) {
       failure = error instanceof Error ? error.message : String(error);
     }

@@ -3,7 +3,7 @@
  * program. May stand behind a path prefix, and may be without the program for a while.
  */
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import { extname, join, normalize } from 'node:path';
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 // The compiled test stands in build/test/browser.
 const dist = fileURLToPath(new URL('../../../dist/', import.meta.url));
 
-/** What the program sends along with the page (`host/server/src/http/ui.rs`). */
+/** What the program sends along with the page (`host/server/src/http/ui`). */
 export const HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -61,7 +61,10 @@ export class Site {
     const path = normalize(pathname.slice(this.#prefix.length));
     if (path === '.' || path.startsWith('ui/')) {
       const name = path === '.' ? 'index.html' : path;
-      outgoing.writeHead(200, { ...HEADERS, 'content-type': TYPES[extname(name)] ?? '' }).end(readFileSync(join(dist, name)));
+      const file = join(dist, `${name}.gz`);
+      // Files of another version, as after an update.
+      if (!existsSync(file)) outgoing.writeHead(404, HEADERS).end('404 page not found\n');
+      else outgoing.writeHead(200, { ...HEADERS, 'content-type': TYPES[extname(name)] ?? '', 'content-encoding': 'gzip' }).end(readFileSync(file));
       return;
     }
     if (this.target === undefined) {

@@ -1,6 +1,7 @@
 /**
- * A report as one document that needs neither a server nor this page: the page's own script and
- * style sheet, and the answer as JSON. Its policy allows these two by their hashes, and no request.
+ * A report as one document that needs neither a server nor this page: a script that shows it, the
+ * page's style sheet, and the answer as JSON. Its policy allows these two by their hashes, and no
+ * request.
  */
 
 import { REPORT_ID, type Report } from './data';
@@ -16,11 +17,12 @@ export interface Parts {
 }
 
 /**
- * The parts of the page or viewer that is open. They stand in it, or the node is asked for them.
+ * The parts of the page or viewer that is open. The viewer's own script shows reports, too, and
+ * stands in it; the page names a script for them, which the node is asked for.
  */
 export async function partsOf(page: Document): Promise<Parts> {
-  const script = element(page, 'script[data-hash]');
-  const style = element(page, 'style[data-hash], link[data-hash]');
+  const script = element(page, 'link[rel=report], script[data-hash]');
+  const style = element(page, 'style[data-hash], link[rel=stylesheet][data-hash]');
   const texts = await Promise.all([textOf(script), textOf(style), textOf(element(page, 'link[rel=license], footer pre'))]);
   const [scriptText, styleText, licences] = texts;
   return { script: scriptText, style: styleText, licences, scriptHash: script.dataset['hash']!, styleHash: style.dataset['hash']! };

@@ -1,0 +1,71 @@
+/**
+ * The views of the page. Most are loaded when they are opened, and until then the one before stays,
+ * so that nothing flashes.
+ */
+
+import type { ComponentType } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Route } from './route';
+
+type Component = ComponentType<{ route: Route }>;
+
+/** A view, and its entry in the navigation. */
+export interface View {
+  name: string;
+  title: string;
+  /** Nothing for a view that comes with the page. */
+  load?: () => Promise<Component>;
+  component?: Component;
+}
+
+// The bundler makes a file of what such an import names, and the viewer's bundle has it in itself.
+export const QUERY: View = { name: 'query', title: 'Query', load: async () => (await import('../pages/query/page')).QueryPage };
+export const EXPLORE: View = { name: 'explore', title: 'Explore', load: async () => (await import('../pages/explore/explore')).Explore };
+
+/** What stands in the frame. */
+export interface Shown {
+  /** The view of the route, or the one before while that is loaded; nothing before the first. */
+  view?: { Component: Component; route: Route } | undefined;
+  isLoading: boolean;
+  hasFailed: boolean;
+}
+
+/** Loads a view, unless it is there. */
+export function useView(view: View, route: Route): Shown {
+  const [state, setState] = useState<{ view: View; hasFailed: boolean }>();
+  const before = useRef<Shown['view']>(undefined);
+  useEffect(() => {
+    setState(undefined);
+    if (view.component !== undefined) return;
+    let isCurrent = true;
+    const settle = (hasFailed: boolean): void => {
+      if (isCurrent) setState({ view, hasFailed });
+    };
+    view.load!().then(
+      (component) => {
+        view.component = component;
+        settle(false);
+      },
+      () => settle(true),
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [view]);
+  const Component = view.component;
+  if (Component !== undefined) before.current = { Component, route };
+  const hasFailed = Component === undefined && state?.view === view && state.hasFailed;
+  return { view: before.current, isLoading: Component === undefined && !hasFailed, hasFailed };
+}
+
+/** In place of a view that could not be loaded, such as after the node was updated. */
+export function NotLoaded() {
+  return (
+    <div class="notice bad" role="alert">
+      <p>This view could not be loaded. The node does not answer, or it runs another version since this page was opened.</p>
+      <button type="button" onClick={() => location.reload()}>
+        Reload
+      </button>
+    </div>
+  );
+}
