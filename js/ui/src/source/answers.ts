@@ -131,3 +131,69 @@ export interface Targets {
 export interface RelabelSteps {
   steps: { rule: Record<string, unknown>; output: Labels; keep: boolean }[];
 }
+
+/** `rules`. */
+export interface Rules {
+  groups: RuleGroup[];
+}
+
+/** A group of rules. Times in text are of RFC 3339; the year 1 is none. */
+export interface RuleGroup {
+  name: string;
+  file: string;
+  rules: Rule[];
+  /** Seconds. */
+  interval: number;
+  /** Most alerts or series of a rule; 0 is no limit. */
+  limit: number;
+  /** Seconds that the last evaluation took. */
+  evaluationTime: number;
+  lastEvaluation: string;
+}
+
+/** What rules of both types have. */
+interface AnyRule {
+  name: string;
+  query: string;
+  labels?: Labels;
+  health: 'ok' | 'err' | 'unknown';
+  lastError?: string;
+  /** Seconds. */
+  evaluationTime: number;
+  lastEvaluation: string;
+}
+
+/** A rule that makes alerts. */
+export interface AlertingRule extends AnyRule {
+  type: 'alerting';
+  /** The worst of its alerts. */
+  state: 'firing' | 'pending' | 'inactive' | 'unknown';
+  /** Seconds. */
+  duration: number;
+  keepFiringFor: number;
+  annotations?: Labels;
+  /** Nothing where alerts were not asked for. */
+  alerts?: Alert[] | null;
+}
+
+/** A rule that makes series. */
+export interface RecordingRule extends AnyRule {
+  type: 'recording';
+}
+
+export type Rule = AlertingRule | RecordingRule;
+
+/** `alerts`. */
+export interface Alerts {
+  alerts: Alert[];
+}
+
+/** An alert that is pending or firing. */
+export interface Alert {
+  labels: Labels;
+  annotations: Labels;
+  state: 'firing' | 'pending' | 'inactive' | 'unknown';
+  activeAt?: string;
+  keepFiringSince?: string;
+  value: string;
+}

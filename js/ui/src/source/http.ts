@@ -76,7 +76,13 @@ export function answerOf(path: string, response: Pick<Response, 'ok' | 'status'>
   const { data, warnings, infos, total } = envelope;
   const answer: ApiAnswer = { data, warnings: texts(warnings), infos: texts(infos) };
   if (typeof total === 'number') answer.total = total;
+  if (isDoubted(envelope) || isDoubted(data)) answer.isClockDoubted = true;
   return answer;
+}
+
+/** Our own field, which stands in answers of rules and alerts only while the clock is doubted. */
+function isDoubted(part: unknown): boolean {
+  return typeof part === 'object' && part !== null && (part as Record<string, unknown>)['tidepool_clock_doubted'] === true;
 }
 
 function refusalOf(path: string, response: Pick<Response, 'ok' | 'status'>, text: string): ApiError {

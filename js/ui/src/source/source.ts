@@ -16,6 +16,8 @@ export interface ApiAnswer {
    * one that knows the parameters `search`, `limit` and `offset`.
    */
   total?: number;
+  /** Whether the node doubts its clock, so that times in the answer may be wrong. */
+  isClockDoubted?: boolean;
 }
 
 /** Data in the shapes of Prometheus' HTTP API. */
