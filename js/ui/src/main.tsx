@@ -8,9 +8,10 @@ import { TokenKeeper } from './source/token';
 
 // Home comes with the page: it is what most people open.
 const HOME: View = { name: '', title: 'Home', component: Home };
+const ALERTS: View = { name: 'alerts', title: 'Alerts', load: async () => (await import('./pages/alerts/alerts')).Alerts };
 
 const element = document.getElementById('app');
 if (element !== null) {
   const tokens = new TokenKeeper(location.pathname);
-  mount(element, new HttpSource(tokens), [HOME, QUERY, EXPLORE], tokens);
+  mount(element, new HttpSource(tokens), [HOME, QUERY, ALERTS, EXPLORE], tokens);
 }

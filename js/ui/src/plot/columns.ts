@@ -15,6 +15,8 @@ export interface Line {
   title?: string;
   /** Whether its values are negated, so that people are shown them without sign. */
   isBelow?: boolean;
+  /** Whether it is a threshold, which is drawn dashed. */
+  isLimit?: boolean;
   /** Its place in the palette. */
   color: number;
   /** A value for each step; null is a gap. */

@@ -21,6 +21,8 @@ export interface GraphShape {
   syncKey: string;
   /** Places in the palette, in the order of the columns. */
   colors: number[];
+  /** Columns that are drawn dashed. */
+  dashed: ReadonlySet<number>;
   /** Colours of texts and lines of the axes. */
   ink: string;
   grid: string;
@@ -58,7 +60,7 @@ export function optionsOf(shape: GraphShape): Omit<uPlot.Options, 'plugins'> {
         values: (_, values) => valueTexts(values, unit),
       },
     ],
-    series: [{}, ...shape.colors.map((place): uPlot.Series => seriesOf(place, isStacked))],
+    series: [{}, ...shape.colors.map((place, at): uPlot.Series => seriesOf(place, isStacked, shape.dashed.has(at)))],
     ...(isStacked && !isLog ? { bands: shape.colors.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })) } : {}),
   };
 }
@@ -75,7 +77,7 @@ function scaleOf({ isLog, isStacked, yMin }: GraphShape): uPlot.Scale {
   return { range: { min: isStacked ? { ...free, pad: 0 } : { ...free, mode: 2 }, max: { ...free, mode: 2 } } };
 }
 
-function seriesOf(place: number, isStacked: boolean): uPlot.Series {
+function seriesOf(place: number, isStacked: boolean, isDashed: boolean): uPlot.Series {
   const stroke = colorOf(place);
   return {
     stroke,
@@ -83,5 +85,6 @@ function seriesOf(place: number, isStacked: boolean): uPlot.Series {
     spanGaps: false,
     points: { show: false, filter: (u, index) => lonely(u.data[index]!), size: 4, fill: stroke },
     ...(isStacked ? { fill: `${stroke}59` } : {}),
+    ...(isDashed ? { dash: [6, 4] } : {}),
   };
 }

@@ -10,6 +10,7 @@ import { shownValue, type PlotData } from './columns';
 import { optionsOf } from './options';
 import { colorOf } from './palette';
 import { useScheme } from './scheme';
+import { spansPlugin, type Span } from './spans';
 import { positive, stacked } from './stack';
 import { tooltip } from './tooltip';
 
@@ -26,13 +27,15 @@ export interface PlotProps {
   yMin?: number | undefined;
   /** Keys of lines that are not drawn. */
   hidden?: ReadonlySet<string> | undefined;
+  /** Spans of time behind the lines. */
+  spans?: readonly Span[] | undefined;
   /** Called with seconds when a span of time is drawn on the graph. */
   onZoom?: ((start: number, end: number) => void) | undefined;
 }
 
 /** The graph alone. */
 export function Plot(props: PlotProps) {
-  const { data, unit, height, syncKey, isStacked = false, isLog = false, yMin, hidden, onZoom, label } = props;
+  const { data, unit, height, syncKey, isStacked = false, isLog = false, yMin, hidden, spans, onZoom, label } = props;
   const { zone } = useApp();
   const scheme = useScheme();
   const place = useRef<HTMLDivElement>(null);
@@ -54,6 +57,7 @@ export function Plot(props: PlotProps) {
       yMin,
       syncKey,
       colors: lines.map((line) => line.color),
+      dashed: new Set(lines.flatMap(({ isLimit }, at) => (isLimit === true ? [at] : []))),
       ink: style.getPropertyValue('--muted'),
       grid: style.getPropertyValue('--grid'),
     });
@@ -76,6 +80,7 @@ export function Plot(props: PlotProps) {
       zoom.current?.(start, end);
     };
     const plugins: uPlot.Plugin[] = [box, { hooks: { setSelect: select } }];
+    if (spans !== undefined) plugins.push(spansPlugin(spans, (level) => style.getPropertyValue(`--${level}`)));
     const plot = new uPlot({ ...options, plugins }, [data.times, ...drawn] as uPlot.AlignedData, element);
     const resized = new ResizeObserver(() => {
       if (element.clientWidth > 0) plot.setSize({ width: element.clientWidth, height });
@@ -85,7 +90,7 @@ export function Plot(props: PlotProps) {
       resized.disconnect();
       plot.destroy();
     };
-  }, [data, lines, unit, zone, scheme, height, syncKey, isStacked, isLog, yMin]);
+  }, [data, lines, unit, zone, scheme, height, syncKey, isStacked, isLog, yMin, spans]);
 
   return <div ref={place} class="plot" role="img" aria-label={label} style={{ height: `${height}px` }} />;
 }

@@ -27,6 +27,8 @@ export class Site {
   target: string | undefined;
   /** What was asked of the program: methods and paths. */
   readonly asked: string[] = [];
+  /** Answers in JSON that are given in place of the program's, by path. */
+  readonly answers = new Map<string, () => string>();
   readonly #prefix: string;
   readonly #server: Server;
 
@@ -72,6 +74,11 @@ export class Site {
       return;
     }
     this.asked.push(`${incoming.method} /${address.slice(this.#prefix.length)}`);
+    const answer = this.answers.get(path);
+    if (answer !== undefined) {
+      outgoing.writeHead(200, { 'content-type': 'application/json' }).end(answer());
+      return;
+    }
     const passed = request(new URL(address.slice(this.#prefix.length), this.target), { method: incoming.method ?? 'GET', headers: incoming.headers }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);

@@ -15,6 +15,7 @@ import { formatAgo, formatTime, zoneName } from '../../format/time';
 import type { Labels, RuntimeInfo } from '../../source/answers';
 import { Failure } from '../../widgets/state';
 import { hashOf } from '../../app/route';
+import { AlertsVerdict } from './alerts-view';
 import { DiskCard, DurabilityCard, IntakeCard, LeavingCard, LimitsCard } from './cards';
 import { useNodeInfo } from './clock';
 import { instanceOf } from './machine';
@@ -75,6 +76,7 @@ function Node({ snapshots, hasFailed }: { snapshots: readonly Snapshot[]; hasFai
         )}
         <Where snapshots={snapshots} runtime={info?.runtime} />
       </section>
+      <AlertsVerdict isOld={isOld} clockAheadSeconds={known.clockAheadSeconds} />
       <TargetsVerdict metrics={known.metrics} isOld={isOld} />
       <div class="cards home">
         <DurabilityCard figures={known.durability} flags={flags} clock={clockText(known)} />

@@ -3,6 +3,7 @@
 import { useEffect, useId, useState } from 'preact/hooks';
 import { useApp } from '../../app/context';
 import { useLoad, useSettled } from '../../app/load';
+import { hashOf } from '../../app/route';
 import { Editor } from '../../editor/editor';
 import type { Completer } from '../../editor/completions';
 import { misplacedOf } from '../../promql/error';
@@ -32,6 +33,7 @@ export interface PanelProps {
 }
 
 export function QueryPanel({ number, panel, completer, onChange, onRemove }: PanelProps) {
+  const { source } = useApp();
   const id = useId();
   const [draft, setDraft] = useState(panel.expr);
   // Grows with each run, so that the same expression is asked for again.
@@ -91,6 +93,11 @@ export function QueryPanel({ number, panel, completer, onChange, onRemove }: Pan
           <button type="button" class="quiet" aria-expanded={isHistoryOpen} onClick={() => setHistoryOpen(!isHistoryOpen)}>
             History
           </button>
+          {source.kind === 'node' && panel.expr.trim() !== '' && (
+            <a href={hashOf(['alerts'], { search: panel.expr })} aria-label={`Rules with the expression of panel ${number}`}>
+              Rules
+            </a>
+          )}
           <Copy what="the link" text={() => location.href} />
           {onRemove !== undefined && (
             <button type="button" class="quiet" onClick={onRemove} aria-label={`Remove panel ${number}`}>

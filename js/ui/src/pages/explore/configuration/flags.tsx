@@ -5,7 +5,7 @@ import type { Route } from '../../../app/route';
 import { isFound } from '../../../promql/selector';
 import type { Labels } from '../../../source/answers';
 import { Await } from '../../../widgets/state';
-import { listState, SearchRow } from '../search-row';
+import { listState, SearchRow } from '../../../widgets/search-row';
 
 const ROWS = 1000;
 const NO_PARAMS = new URLSearchParams();

@@ -8,7 +8,7 @@ import { matcherOf } from '../../../promql/selector';
 import type { Ranked, TsdbStatus } from '../../../source/answers';
 import { Await } from '../../../widgets/state';
 import { newPanel, searchOf } from '../../query/panels';
-import { listState, SearchRow } from '../search-row';
+import { listState, SearchRow } from '../../../widgets/search-row';
 import { pageOf, useNames, useValues } from '../values';
 
 const ROWS = 100;

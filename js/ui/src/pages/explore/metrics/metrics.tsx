@@ -4,7 +4,7 @@ import { useApp } from '../../../app/context';
 import { hashOf, type Route } from '../../../app/route';
 import { formatCount } from '../../../format/number';
 import { Await } from '../../../widgets/state';
-import { listState, SearchRow } from '../search-row';
+import { listState, SearchRow } from '../../../widgets/search-row';
 import { pageOf, useValues } from '../values';
 import { Detail } from './detail';
 import { useSaid, useSeriesCounts } from './said';

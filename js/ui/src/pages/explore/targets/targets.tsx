@@ -10,7 +10,7 @@ import { isFound } from '../../../promql/selector';
 import type { Target, Targets as TargetsData } from '../../../source/answers';
 import { LabelBoxes } from '../../../widgets/series';
 import { Await } from '../../../widgets/state';
-import { listState, SearchRow } from '../search-row';
+import { listState, SearchRow } from '../../../widgets/search-row';
 import { RelabelSteps } from './relabel';
 import { chosenTargets, textOf } from './select';
 

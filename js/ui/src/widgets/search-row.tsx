@@ -1,9 +1,9 @@
 /** The field above a list, whose text stands in the address, and the pages of the list. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { useSettled } from '../../app/load';
-import { setParams, type Route } from '../../app/route';
-import { Pager } from '../../widgets/pager';
+import { useSettled } from '../app/load';
+import { setParams, type Route } from '../app/route';
+import { Pager } from './pager';
 
 /** Time after a key until a list is searched, in milliseconds. */
 const SETTLE_MS = 250;

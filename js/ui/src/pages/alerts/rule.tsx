@@ -1,0 +1,139 @@
+/** A rule with its alerts. */
+
+import { useMemo, useState } from 'preact/hooks';
+import { useNow } from '../../app/clock';
+import { useApp } from '../../app/context';
+import { queryHref } from '../../app/route';
+import { Highlight } from '../../editor/highlight';
+import { STATE_LEVELS, timeOf } from '../../figures/alerts';
+import { formatCount, formatNumber } from '../../format/number';
+import { formatAgo, formatTime, zoneName } from '../../format/time';
+import { printDuration } from '../../promql/duration';
+import { thresholdOf, type Threshold } from '../../promql/threshold';
+import type { Alert, AlertingRule, Labels, Rule } from '../../source/answers';
+import { numberOf } from '../../source/exposition';
+import { Facts } from '../../widgets/facts';
+import { LabelBoxes } from '../../widgets/series';
+import { newPanel, searchOf } from '../query/panels';
+import { RuleGraph } from './graph';
+import type { PlacedRule } from './select';
+
+/** Alerts of a rule that are shown at once. */
+const ALERTS_MAX = 10;
+
+export function RuleItem({ placed }: { placed: PlacedRule }) {
+  const { rule, group, state } = placed;
+  const [isGraph, setGraph] = useState(false);
+  const threshold = useMemo(() => (rule.type === 'alerting' ? thresholdOf(rule.query) : undefined), [rule.type, rule.query]);
+  const level = STATE_LEVELS[state];
+  const panel = { ...newPanel(), expr: rule.query, tab: 'graph' as const };
+  return (
+    <li class="target rule">
+      <div class="target-head">
+        <h3>
+          <i class={`dot ${level}`} aria-hidden="true" />
+          <span class={`${level}-text`}>{rule.type === 'recording' && state === 'inactive' ? 'recording' : state}</span> {rule.name}
+        </h3>
+        <Evaluated rule={rule} />
+      </div>
+      {rule.health === 'err' && <p class="bad-text">{errorText(rule)}</p>}
+      {rule.health !== 'err' && state === 'unknown' && <p class="muted">It was not evaluated yet: whether it would fire is unknown.</p>}
+      <p class="row">
+        <Highlight text={rule.query} />
+        <a href={queryHref(searchOf([panel]))} aria-label={`${rule.name}: open in Query`}>
+          Query
+        </a>
+        {rule.type === 'alerting' && threshold !== undefined && (
+          <button type="button" class="quiet" aria-expanded={isGraph} aria-label={`${rule.name}: graph`} onClick={() => setGraph(!isGraph)}>
+            Graph
+          </button>
+        )}
+      </p>
+      {isGraph && rule.type === 'alerting' && threshold !== undefined && <RuleGraph rule={rule} threshold={threshold} />}
+      {Object.keys(rule.labels ?? {}).length > 0 && <LabelBoxes labels={rule.labels!} />}
+      <p class="muted">
+        {rule.type === 'alerting' && waits(rule)}group {group.name} of {group.file}
+      </p>
+      {rule.type === 'alerting' && <RuleAlerts rule={rule} threshold={threshold} />}
+    </li>
+  );
+}
+
+function Evaluated({ rule }: { rule: Rule }) {
+  const now = useNow(5000);
+  const last = timeOf(rule.lastEvaluation);
+  return <span class="muted">{last === undefined ? 'not evaluated yet' : `evaluated ${formatAgo(last, Math.max(now, last))}, took ${formatNumber(rule.evaluationTime, 'seconds', 2)}`}</span>;
+}
+
+function errorText(rule: Rule): string {
+  const before = rule.type === 'alerting' && rule.state !== 'inactive' && rule.state !== 'unknown' ? ' What it shows is from before.' : '';
+  const text = rule.lastError ?? '';
+  return `The last evaluation failed${text === '' ? '' : `: ${text}`}.${before}`;
+}
+
+function waits({ duration, keepFiringFor }: AlertingRule): string {
+  const texts = [duration > 0 && `fires after ${printDuration(duration * 1000)}`, keepFiringFor > 0 && `keeps firing for ${printDuration(keepFiringFor * 1000)}`];
+  const all = texts.filter((text) => text !== false).join(', ');
+  return all === '' ? '' : `${all} · `;
+}
+
+function RuleAlerts({ rule, threshold }: { rule: AlertingRule; threshold: Threshold | undefined }) {
+  const [isAll, setAll] = useState(false);
+  const alerts = rule.alerts ?? [];
+  if (alerts.length === 0) return rule.annotations === undefined ? null : <Annotations annotations={rule.annotations} />;
+  // Firing ones first, the longest first.
+  const sorted = [...alerts].sort((a, b) => a.state.localeCompare(b.state) || (a.activeAt ?? '').localeCompare(b.activeAt ?? ''));
+  const rest = isAll ? 0 : alerts.length - ALERTS_MAX;
+  return (
+    <>
+      <ul class="alerts" aria-label={`Alerts of ${rule.name}`}>
+        {sorted.slice(0, isAll ? undefined : ALERTS_MAX).map((alert) => (
+          <AlertItem key={JSON.stringify(alert.labels)} alert={alert} threshold={threshold} />
+        ))}
+      </ul>
+      {rest > 0 && (
+        <button type="button" onClick={() => setAll(true)}>
+          Show {formatCount(rest)} more
+        </button>
+      )}
+    </>
+  );
+}
+
+function AlertItem({ alert, threshold }: { alert: Alert; threshold: Threshold | undefined }) {
+  const level = alert.state === 'firing' ? 'bad' : 'warn';
+  const value = formatNumber(numberOf(alert.value), 'none', 4);
+  return (
+    <li>
+      <div class="row">
+        <span class={`${level}-text`}>{alert.state}</span>
+        <LabelBoxes labels={alert.labels} />
+      </div>
+      <Facts
+        rows={[
+          [alert.state === 'firing' ? 'Active since' : 'Pending since', <Since text={alert.activeAt} />],
+          ['Kept firing since', alert.keepFiringSince === undefined ? undefined : <Since text={alert.keepFiringSince} />],
+          ['Value', threshold === undefined ? value : `${value}; the threshold is ${threshold.op} ${threshold.text}`],
+        ]}
+      />
+      <Annotations annotations={alert.annotations} />
+    </li>
+  );
+}
+
+function Since({ text }: { text: string | undefined }) {
+  const { zone } = useApp();
+  const now = useNow(5000);
+  const ms = timeOf(text);
+  if (ms === undefined) return <>unknown</>;
+  return (
+    <>
+      {formatTime(ms, zone)} <span class="muted">{zoneName(zone)}, {formatAgo(ms, Math.max(now, ms))}</span>
+    </>
+  );
+}
+
+function Annotations({ annotations }: { annotations: Labels }) {
+  const rows = Object.entries(annotations);
+  return rows.length === 0 ? null : <Facts rows={rows} />;
+}
