@@ -44,12 +44,13 @@ fn space_of_dropped_blocks_is_free_at_once() {
     let is_old = |block: &Block| block.end_ms < newest_ms - 3_600_000;
     assert!(before.iter().any(is_old), "{before:?}");
 
-    fs::write(&path, format!("{CONFIG}retention-time: 1h\n")).expect("a file");
     // Few series, so that the instance is kept.
     let read = [read_all()];
     store.reader().streamed(&read).expect("an answer");
     let open = open_block_files(&store.server);
     assert!(!open.is_empty(), "blocks are kept open");
+    // Not before: the program may notice the change by itself.
+    fs::write(&path, format!("{CONFIG}retention-time: 1h\n")).expect("a file");
     store.server.signal(Signal::HUP).expect("the signal is sent");
     wait::until("blocks to be dropped", TIMEOUT, || {
         let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
