@@ -3,7 +3,8 @@
 # Reads `root`, `target`, `quick`, `full` and `soak`.
 
 # Tools that the tests run with, and where they come from.
-nextest_version=0.9.151
+# Later versions of nextest have twice the dependencies for terminals.
+nextest_version=0.9.100
 wac_version=0.12.0
 fuzz_version=0.13.2
 deny_version=0.20.2
