@@ -30,6 +30,8 @@ pub use queries::{QueryConfig, QueryFeatures, QueryTimings};
 use queries::{ActiveQueries, QueryFigures, QueryTurns};
 use results::Results;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tidepool_runtime::QueryOptions;
 use tidepool_store::Store;
 use tidepool_store::reading::Reading;
 use tidepool_telemetry::MetricsText;
@@ -74,6 +76,16 @@ impl Queries {
     /// Replaces limits and features for future queries. Running queries keep the old limits.
     pub fn reload(&self, config: QueryConfig) {
         *self.shared.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+
+    /// Returns the options of an expression that no request asks for, such as of a rule.
+    pub fn options(&self) -> QueryOptions {
+        self.shared.config().options()
+    }
+
+    /// Returns the timeout of a query.
+    pub fn timeout(&self) -> Duration {
+        self.shared.config().timeout
     }
 
     /// Returns the bytes of cached results, which are part of the memory limit for reads.

@@ -67,8 +67,8 @@ pub use memory::{INSTANCE_BYTES_MAX, INSTANCE_BYTES_MIN, MemoryBound, MemoryPool
 pub use messages::{in_words, nothing_written};
 pub use precompiled::Image;
 pub use query::{
-    Annotation, Estimate, EvaluationHandle, ParseError, QueryError, QueryOptions, QueryStats,
-    QueryTimes, ResultFormat, ValueType,
+    Annotation, BucketSpan, CounterReset, Estimate, EvaluationHandle, NativeHistogram, ParseError,
+    QueryError, QueryOptions, QueryStats, QueryTimes, ResultFormat, ResultSeries, ValueType,
 };
 pub use runtime::{InstanceLimits, Runtime};
 pub use state::{InstanceLogs, InstanceStorage};

@@ -5,7 +5,8 @@ use super::instance::why_ended;
 use super::state::InstanceState;
 use super::{CallError, FirstPage, Instance, Matcher};
 pub use query::{
-    Annotation, Estimate, ParseError, QueryError, QueryOptions, QueryStats, ResultFormat, ValueType,
+    Annotation, BucketSpan, CounterReset, Estimate, NativeHistogram, ParseError, QueryError,
+    QueryOptions, QueryStats, ResultFormat, ResultSeries, ValueType,
 };
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
@@ -64,6 +65,16 @@ impl Instance {
         self.query(|guest, store| {
             guest.evaluation().call_next_bytes(store, evaluation.0, format, bytes_max)
         })
+    }
+
+    /// The next series of an answer; none at its end. For answers that are not read by
+    /// [`Instance::next_of_query`].
+    pub fn next_series(
+        &mut self,
+        evaluation: EvaluationHandle,
+        bytes_max: u32,
+    ) -> Answer<Vec<ResultSeries>> {
+        self.query(|guest, store| guest.evaluation().call_next(store, evaluation.0, bytes_max))
     }
 
     pub fn type_of_query(

@@ -248,21 +248,7 @@ impl Reading {
         is_gone: impl Fn() -> bool + Send + Sync + 'static,
         work: impl FnOnce(&mut Instance) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let shared = &self.shared;
-        // Read before the instance lists the blocks, so that `changes` is not too new.
-        let changes = shared.blocks.changes();
-        let mut instance = match shared.readers.instance(changes) {
-            Some(waiting) => waiting,
-            None => self.instantiate(deadline)?,
-        };
-        instance.end_when(deadline, is_gone);
-        // After an error the instance is dropped, because it may have resources open.
-        let done = work(&mut instance)?;
-        shared.damaged_in_reads(&mut instance)?;
-        shared.readers.keep(changes, instance);
-        // Blocks may have changed during the read, which outdates the instance.
-        shared.drop_outdated_readers();
-        Ok(done)
+        HeldInstance::new(self).run(deadline, is_gone, work)
     }
 
     fn instantiate(&self, deadline: Option<Instant>) -> Result<Instance, StoreError> {
@@ -277,6 +263,58 @@ impl Reading {
         let limit = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limits = InstanceLimits { deadline: limit, ..self.limits() };
         Ok(shared.runtime.instantiate(options, storage, limits)?)
+    }
+}
+
+/// An instance for reads that follow one another.
+pub struct HeldInstance<'a> {
+    reading: &'a Reading,
+    /// With the number of block changes when its first read began.
+    held: Option<(u64, Instance)>,
+}
+
+impl<'a> HeldInstance<'a> {
+    pub fn new(reading: &'a Reading) -> HeldInstance<'a> {
+        HeldInstance { reading, held: None }
+    }
+
+    /// Runs `work` with an instance that ends at the deadline, or after `is_gone` returns true. It
+    /// has seen all block changes.
+    pub fn run<T>(
+        &mut self,
+        deadline: Option<Instant>,
+        is_gone: impl Fn() -> bool + Send + Sync + 'static,
+        work: impl FnOnce(&mut Instance) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let shared = &self.reading.shared;
+        // Read before the instance lists the blocks, so that `changes` is not too new.
+        let changes = shared.blocks.changes();
+        let held = self.held.take().filter(|(known, _)| *known == changes);
+        let mut instance = match held.map(|(_, instance)| instance) {
+            Some(held) => held,
+            None => match shared.readers.instance(changes) {
+                Some(waiting) => waiting,
+                None => self.reading.instantiate(deadline)?,
+            },
+        };
+        instance.end_when(deadline, is_gone);
+        // After an error the instance is dropped, because it may have resources open.
+        let done = work(&mut instance)?;
+        shared.damaged_in_reads(&mut instance)?;
+        self.held = Some((changes, instance));
+        Ok(done)
+    }
+}
+
+/// Lets others have the instance.
+impl Drop for HeldInstance<'_> {
+    fn drop(&mut self) {
+        let shared = &self.reading.shared;
+        if let Some((changes, instance)) = self.held.take() {
+            shared.readers.keep(changes, instance);
+            // Blocks may have changed during the read, which outdates the instance.
+            shared.drop_outdated_readers();
+        }
     }
 }
 

@@ -56,8 +56,8 @@ impl MetricsText {
             for (quantile, value) in quantiles {
                 let _ = writeln!(self.0, "{name}{{{labels},quantile=\"{quantile}\"}} {value}");
             }
-            let _ =
-                writeln!(self.0, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");
+            let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+            let _ = writeln!(self.0, "{name}_sum{labels} {sum}\n{name}_count{labels} {count}");
         }
     }
 

@@ -65,23 +65,34 @@ pub struct QueryFeatures {
     pub per_step_stats: bool,
 }
 
+impl QueryFeatures {
+    /// Converts to options of the engine without limits, with the default lookback delta and step.
+    pub fn options(&self) -> QueryOptions {
+        QueryOptions {
+            lookback_ms: 0,
+            samples_max: 0,
+            series_max: 0,
+            memory_bytes_max: 0,
+            subquery_step_ms: 0,
+            experimental_functions: self.experimental_functions,
+            extended_range_selectors: self.extended_range_selectors,
+            binop_fill_modifiers: self.binop_fill_modifiers,
+            delayed_name_removal: self.delayed_name_removal,
+            type_and_unit_labels: self.type_and_unit_labels,
+            start_timestamps: self.start_timestamps,
+            stats_per_step: false,
+        }
+    }
+}
+
 impl QueryConfig {
     /// Converts to options of the engine. Limits of series and memory are left at their defaults.
-    pub(crate) fn options(&self) -> QueryOptions {
-        let features = self.features;
+    pub fn options(&self) -> QueryOptions {
         QueryOptions {
             lookback_ms: millis(self.lookback),
             samples_max: self.samples_max,
-            series_max: 0,
-            memory_bytes_max: 0,
             subquery_step_ms: millis(self.subquery_step),
-            experimental_functions: features.experimental_functions,
-            extended_range_selectors: features.extended_range_selectors,
-            binop_fill_modifiers: features.binop_fill_modifiers,
-            delayed_name_removal: features.delayed_name_removal,
-            type_and_unit_labels: features.type_and_unit_labels,
-            start_timestamps: features.start_timestamps,
-            stats_per_step: false,
+            ..self.features.options()
         }
     }
 }
