@@ -2,6 +2,7 @@
 
 use crate::labels::LabelSet;
 use crate::template::{self, SampleValue};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,12 @@ pub trait Engine {
     /// Evaluates an expression at a time. The answer has to be bounded.
     fn query(&self, query: &Query<'_>) -> Result<Answer<Self::Histogram>, String>;
 
-    /// Stores the samples of a rule before it returns, so that the next query sees them. Returns
+    /// Returns which series an expression reads.
+    fn reads(&self, _expression: &str) -> Reads {
+        Reads::Anything
+    }
+
+    /// Stores the samples of rules before it returns, so that the next query sees them. Returns
     /// what was refused, with its position in `samples`; an error says that nothing was stored.
     ///
     /// A sample that is older than the newest one of its series has to be refused, also where
@@ -32,6 +38,14 @@ pub trait Engine {
     fn is_stopping(&self) -> bool {
         false
     }
+}
+
+/// Which series an expression reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reads {
+    Anything,
+    /// Only series of these names.
+    Names(BTreeSet<String>),
 }
 
 /// A time of two clocks.

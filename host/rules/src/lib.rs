@@ -14,6 +14,7 @@
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 pub mod alert;
+pub mod builtin;
 pub mod clock;
 pub mod engine;
 pub mod error;
@@ -21,3 +22,4 @@ pub mod file;
 pub mod group;
 pub mod labels;
 pub mod template;
+pub mod unit_test;

@@ -27,6 +27,7 @@ pub use notice::Notice;
 pub use restore::{RestoreOptions, RestoreRequest, StoredSample, mark_shared};
 pub(crate) use rule::Terms;
 pub use rule::{AlertingRule, Change, Transition};
+pub(crate) use samples::{ALERTS, ALERTS_FOR_STATE};
 
 use crate::file::Labels;
 use crate::labels::LabelSet;

@@ -76,6 +76,13 @@ pub enum Cause {
     Duration(String),
     #[error("a duration of more than 292 years")]
     LongDuration,
+    #[error("{0} is no time in RFC 3339 or in seconds since the epoch")]
+    Time(String),
+    #[error("group name repeated in evaluation order: {0}")]
+    OrderedTwice(String),
+    /// A series or its values, in a unit test.
+    #[error("{0}")]
+    Series(String),
     #[error("more than {0} rules; split them, or raise the limit")]
     Rules(usize),
     /// Aliases multiply texts, and each rule has the labels of its group.
@@ -121,7 +128,7 @@ impl fmt::Display for RuleFileError {
 }
 
 /// Quotes a name for a message.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     match name.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{:?}…", &name[..end]),
         None => format!("{name:?}"),
@@ -129,7 +136,7 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// Cuts a message of [`Checks`](super::Checks).
-pub(super) fn cut(mut message: String) -> String {
+pub(crate) fn cut(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(CHECK_CHARS_MAX) {
         message.truncate(end);
         message.push('…');

@@ -18,14 +18,15 @@
 //! Source: `model/rulefmt/rulefmt.go` and `cmd/promtool/main.go`, Prometheus 3.16, which reads
 //! with go-yaml, version 3.
 
+pub(crate) mod document;
 mod duration;
-mod error;
+pub(crate) mod error;
 mod group;
 mod lint;
 mod nearest;
 mod parse;
 mod pattern;
-mod reader;
+pub(crate) mod reader;
 mod rule;
 
 pub use error::{Cause, Mistake, RuleFileError};

@@ -1,23 +1,27 @@
 //! Reads nodes, and collects what is wrong with them.
 
-use super::error::quoted;
+use super::error::{cut, quoted};
 use super::nearest::nearest;
-use super::{Cause, Checks, Labels, MISTAKES_MAX, Mistake, Options, Position, duration};
+use super::{
+    Cause, Checks, Labels, MISTAKES_MAX, Mistake, Options, Position, RuleFileError, duration,
+};
+use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use tidepool_settings::yaml::{self, Data, Entry, Node};
 
 /// Maximum number of bytes of all texts that are kept, with those of aliases and with the labels
 /// of its group for each rule.
-pub(super) const TEXT_BYTES_MAX: usize = 64 << 20;
+pub(crate) const TEXT_BYTES_MAX: usize = 64 << 20;
 
 /// Maximum number of characters of a key in the path of keys.
 const KEY_CHARS_MAX: usize = 60;
 
 /// What may still be read, of one or of several files.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     pub rules_max: usize,
     pub rule_count: usize,
     pub text_bytes: usize,
@@ -30,16 +34,18 @@ impl Budget {
 }
 
 /// A bound was passed and reported; nothing else is read.
-pub(super) struct Stop;
+pub(crate) struct Stop;
 
 /// Kinds of pairs, which differ in what their names may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pairs {
+pub(crate) enum Pairs {
     Labels,
     Annotations,
+    /// Of which any name is good.
+    Any,
 }
 
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     pub options: &'a Options,
     pub checks: &'a dyn Checks,
     pub budget: &'a mut Budget,
@@ -65,6 +71,30 @@ impl<'a> Reader<'a> {
             true => self.mistakes.push(Mistake { place, key, cause }),
             false => self.more += 1,
         }
+    }
+
+    /// Reports the keys that a document has twice.
+    pub fn report_repeated(&mut self, repeated: &[yaml::Error]) {
+        for error in repeated {
+            let cause = Cause::Yaml(cut(error.what().to_owned()));
+            self.report_at(error.place(), error.key().to_owned(), cause);
+        }
+    }
+
+    /// Returns what was reported as an error, in the order of the file.
+    pub fn finish(self, path: &Path) -> Result<(), RuleFileError> {
+        let Reader { mut mistakes, more, .. } = self;
+        if mistakes.is_empty() {
+            return Ok(());
+        }
+        // What is missing is found after the keys that are there.
+        mistakes.sort_by_key(|mistake| (mistake.place.line, mistake.place.column));
+        Err(RuleFileError { path: path.to_owned(), mistakes, more })
+    }
+
+    /// Keys around what is read.
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     /// Reads what a key has, with the key in the path.
@@ -159,9 +189,14 @@ impl<'a> Reader<'a> {
 
     /// A whole number; a fraction is cut off, as in upstream.
     pub fn number(&mut self, entry: &Entry) -> i64 {
+        self.plain(entry, "a whole number of at most 64 bits")
+    }
+
+    /// A value of another plain type, which the report names.
+    pub fn plain<T: DeserializeOwned + Default>(&mut self, entry: &Entry, of: &'static str) -> T {
         yaml::read("", &entry.value).unwrap_or_else(|_| {
-            self.report(place(entry), Cause::Type("a whole number of at most 64 bits"));
-            0
+            self.report(place(entry), Cause::Type(of));
+            T::default()
         })
     }
 
@@ -189,13 +224,16 @@ impl<'a> Reader<'a> {
     }
 
     fn name(&mut self, pair: &Entry, kind: Pairs) {
+        if kind == Pairs::Any {
+            return;
+        }
         let is_valid = self.options.validation.is_label_name(&pair.key);
         // The name of the series is given by the rule.
         if !is_valid || kind == Pairs::Labels && pair.key == "__name__" {
             let name = quoted(&pair.key);
             let cause = match kind {
                 Pairs::Labels => Cause::LabelName(name),
-                Pairs::Annotations => Cause::AnnotationName(name),
+                _ => Cause::AnnotationName(name),
             };
             self.report(pair.place, cause);
         }
@@ -212,7 +250,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Place of an entry's value; that of the key if the value is an alias, whose node lies elsewhere.
-pub(super) fn place(entry: &Entry) -> Position {
+pub(crate) fn place(entry: &Entry) -> Position {
     let line_and_column = |place: Position| (place.line, place.column);
     match line_and_column(entry.value.place) < line_and_column(entry.place) {
         true => entry.place,

@@ -1,13 +1,13 @@
-//! One evaluation of a group: its rules in order, each with its samples stored before the next.
+//! One evaluation of a group: its rules in order, each after what it may read is stored.
 
 use crate::alert::Terms;
 use crate::clock::Step;
-use crate::engine::{Engine, NewSample, NewValue, Origin, Query, Refusal};
+use crate::engine::{Engine, NewSample, Origin, Query};
 use crate::error::RuleError;
+use crate::group::batch::{Batch, marker};
 use crate::group::rule::{Body, Rule};
 use crate::group::{Group, Options, RefusedCounts, Report, RuleReport};
 use crate::labels::LabelSet;
-use std::collections::HashSet;
 use std::time::Duration;
 
 /// What the rules of one evaluation have in common.
@@ -30,6 +30,7 @@ impl Group {
         engine: &mut E,
         options: &Options,
     ) -> Report {
+        self.find_reads(engine);
         let step = Step::new(self.last_slot_ms, slot_ms, self.step_interval_ms, options.trust);
         let run = Run {
             file: &self.file,
@@ -49,19 +50,35 @@ impl Group {
             let rules = self.rules.iter_mut().filter_map(Rule::alerting_mut);
             rules.for_each(|rule| rule.pass(step, slot_ms));
         }
-        for (rule, count) in self.rules.iter_mut().zip(counts) {
+        let origin = Origin { file: &self.file, group: &self.name, rule: "", is_alert: false };
+        let mut batch = Batch::new(origin);
+        for (position, count) in counts.into_iter().enumerate() {
+            let (rules, reports) = (&mut self.rules, &mut report.rules);
+            if batch.may_be_read(&rules[position].reads) {
+                batch.store(rules, reports, engine);
+            }
             if engine.is_stopping() {
                 break;
             }
             let others = alerts - count;
             let left = options.alerts_max.saturating_sub(others).min(options.rule_alerts_max);
-            let evaluated = rule.evaluate(&run, left, engine);
+            let rule = &mut rules[position];
+            let (evaluated, samples) = rule.evaluate(&run, left, engine);
             alerts = others + rule.alert_count();
             report.samples += evaluated.result.as_ref().copied().unwrap_or(0);
-            report.rules.push(evaluated);
+            reports.push(evaluated);
+            if let Some(mut samples) = samples {
+                let markers = rule.markers(&samples, run.time_ms());
+                let count = markers.len();
+                samples.extend(markers);
+                if batch.is_before(&samples) {
+                    batch.store(rules, reports, engine);
+                }
+                batch.add(position, &rules[position], samples, count);
+            }
         }
+        batch.store(&mut self.rules, &mut report.rules, engine);
         let is_complete = report.rules.len() == self.rules.len();
-        let origin = Origin { file: &self.file, group: &self.name, rule: "", is_alert: false };
         if is_complete && !self.stale.is_empty() {
             let time_ms = slot_ms.saturating_sub(self.query_offset_ms);
             match write_markers(&self.stale, time_ms, engine, origin) {
@@ -79,12 +96,13 @@ impl Group {
 }
 
 impl Rule {
+    /// Evaluates the rule; returns what is to be stored, unless it failed.
     fn evaluate<E: Engine + ?Sized>(
         &mut self,
         run: &Run<'_>,
         alerts_max: usize,
-        engine: &mut E,
-    ) -> RuleReport {
+        engine: &E,
+    ) -> (RuleReport, Option<Vec<NewSample<E::Histogram>>>) {
         let begun = engine.now();
         let mut report = RuleReport {
             result: Ok(0),
@@ -96,21 +114,17 @@ impl Rule {
             took: Duration::ZERO,
         };
         let samples = self.samples(run, alerts_max, engine, &mut report);
-        let stored = samples.and_then(|samples| {
-            let count = samples.len();
-            if let Some(rule) = self.alerting_mut() {
-                let resend_delay_ms = run.options.resend_delay_ms;
-                report.notices = rule.take_notices(run.slot_ms, resend_delay_ms, run.interval_ms);
-            }
-            self.store(samples, run, engine, &mut report).map(|last| (count, last))
-        });
-        (report.result, self.last_error) = match stored {
-            Ok((count, last)) => (Ok(count), last.map(RuleError::from)),
-            Err(error) => (Err(error.clone()), Some(error)),
-        };
+        if samples.is_ok()
+            && let Some(rule) = self.alerting_mut()
+        {
+            let resend_delay_ms = run.options.resend_delay_ms;
+            report.notices = rule.take_notices(run.slot_ms, resend_delay_ms, run.interval_ms);
+        }
+        report.result = samples.as_ref().map(Vec::len).map_err(RuleError::clone);
+        let samples = samples.map_err(|error| self.last_error = Some(error)).ok();
         report.took = engine.now().monotonic.saturating_sub(begun.monotonic);
         self.evaluated = Some((begun.wall_ms, report.took));
-        report
+        (report, samples)
     }
 
     /// Returns the samples that the rule has at a slot.
@@ -150,46 +164,6 @@ impl Rule {
         rule.update(found.alerts, &terms, &mut report.transitions)?;
         Ok(rule.samples(time_ms))
     }
-
-    /// Stores samples, and markers of series that have none any more. Returns the last refusal.
-    fn store<E: Engine + ?Sized>(
-        &mut self,
-        mut samples: Vec<NewSample<E::Histogram>>,
-        run: &Run<'_>,
-        engine: &mut E,
-        report: &mut RuleReport,
-    ) -> Result<Option<Refusal>, RuleError> {
-        let count = samples.len();
-        let mut series: Vec<LabelSet> =
-            samples.iter().map(|sample| sample.series.clone()).collect();
-        series.sort_unstable();
-        let time_ms = run.time_ms();
-        let gone = self.series.iter().filter(|old| series.binary_search(old).is_err());
-        samples.extend(gone.map(|series| marker(series, time_ms)));
-        if samples.is_empty() {
-            return Ok(None);
-        }
-        let origin = run.origin(&self.definition, &self.body);
-        let refused = engine.append(&origin, &samples).map_err(RuleError::Append)?;
-        let mut last = None;
-        // A refused sample's series gets no marker either: that would be refused for the same
-        // reason, at the same time.
-        let mut without: HashSet<&LabelSet> = HashSet::new();
-        for (position, refusal) in refused {
-            let Some(sample) = samples.get(position) else { continue };
-            if position >= count {
-                let is_other = matches!(refusal, Refusal::Other(_));
-                report.marker = Some(refusal).filter(|_| is_other).or(report.marker.take());
-                continue;
-            }
-            report.refused.count(&refusal);
-            without.insert(&sample.series);
-            last = Some(refusal);
-        }
-        series.retain(|series| !without.contains(series));
-        self.series = series;
-        Ok(last)
-    }
 }
 
 impl<'a> Run<'a> {
@@ -202,10 +176,6 @@ impl<'a> Run<'a> {
         let is_alert = matches!(body, Body::Alerting(_));
         Origin { file: self.file, group: self.group, rule: definition.name(), is_alert }
     }
-}
-
-fn marker<H>(series: &LabelSet, time_ms: i64) -> NewSample<H> {
-    NewSample { series: series.clone(), time_ms, value: NewValue::Stale }
 }
 
 /// Writes the markers of series whose rules are gone. That some are refused is usual: their series

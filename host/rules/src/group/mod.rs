@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Begin with [`Group::evaluate`]. `slots` says when it is due, `reload` what a new configuration
-//! keeps, `snapshot` what is shown.
+//! keeps, `snapshot` what is shown, `batch` which samples are stored together.
 //!
 //! Invariant: a rule that fails keeps its series, its alerts, and their state.
 //!
@@ -19,6 +19,7 @@
 //!
 //! Source: `rules/group.go`, `rules/manager.go` and `rules/recording.go`, Prometheus 3.16.
 
+mod batch;
 mod evaluate;
 mod reload;
 mod report;
@@ -31,8 +32,9 @@ pub use report::{Options, RefusedCounts, Report, RuleReport};
 pub use slots::Slots;
 pub use snapshot::{AlertSnapshot, GroupSnapshot, Health, KindSnapshot, RuleSnapshot};
 
-use crate::alert::{RestoreOptions, RestoreRequest, StoredSample};
+use crate::alert::{AlertingRule, RestoreOptions, RestoreRequest, StoredSample};
 use crate::clock::milliseconds;
+use crate::engine::Engine;
 use crate::file::{self, Labels};
 use crate::labels::LabelSet;
 use rule::Rule;
@@ -68,6 +70,8 @@ pub struct Group {
     /// Longest usual step to the next slot: the interval, or the one before a reload.
     step_interval_ms: i64,
     is_held: bool,
+    /// Whether it is known what the rules read.
+    knows_reads: bool,
     /// Time of the last evaluation, and how long it took.
     evaluated: Option<(i64, Duration)>,
 }
@@ -93,6 +97,7 @@ impl Group {
             last_slot_ms: None,
             step_interval_ms: slots.interval_ms(),
             is_held: false,
+            knows_reads: false,
             evaluated: None,
         }
     }
@@ -131,6 +136,10 @@ impl Group {
         self.rules.iter().map(Rule::alert_count).sum()
     }
 
+    pub(crate) fn alerting_rules(&self) -> impl Iterator<Item = &AlertingRule> {
+        self.rules.iter().filter_map(Rule::alerting)
+    }
+
     /// What to query of the store before the alerts of this group come back: each alerting rule
     /// that is not restored. Requests of all groups belong into `alert::mark_shared`.
     pub fn restore_requests(&self) -> Vec<RestoreRequest> {
@@ -156,6 +165,15 @@ impl Group {
         let restored = rule.restored_alerts(for_state, alerts, now_ms, options);
         rule.restore(restored, now_ms, request.is_shared);
         self.last_slot_ms.get_or_insert(now_ms);
+    }
+
+    /// Asks the engine what the rules read, once.
+    fn find_reads<E: Engine + ?Sized>(&mut self, engine: &E) {
+        if !std::mem::replace(&mut self.knows_reads, true) {
+            for rule in self.rules.iter_mut().filter(|rule| !rule.has_queries_in_templates()) {
+                rule.reads = engine.reads(&rule.definition.expr);
+            }
+        }
     }
 
     /// Takes all alerts for restored: in a reload, or where the store cannot be queried.

@@ -1,7 +1,7 @@
 //! A rule in its group: what it was made of, and what its evaluations left.
 
-use crate::alert::AlertingRule;
-use crate::engine::Sample;
+use crate::alert::{ALERTS, ALERTS_FOR_STATE, AlertingRule};
+use crate::engine::{Reads, Sample};
 use crate::error::RuleError;
 use crate::file::{self, Kind, Labels};
 use crate::group::Defaults;
@@ -17,6 +17,8 @@ pub struct Rule {
     /// Time of the last evaluation, and how long it took.
     pub evaluated: Option<(i64, Duration)>,
     pub last_error: Option<RuleError>,
+    /// Which series its queries read.
+    pub reads: Reads,
 }
 
 /// What makes two rules the same.
@@ -49,7 +51,8 @@ impl Rule {
         };
         let (kind, expr) = (rule.kind.clone(), rule.expr.clone());
         let definition = Definition { kind, expr, labels };
-        Rule { definition, body, series: Vec::new(), evaluated: None, last_error: None }
+        let (series, reads) = (Vec::new(), Reads::Anything);
+        Rule { definition, body, series, evaluated: None, last_error: None, reads }
     }
 
     pub fn alerting(&self) -> Option<&AlertingRule> {
@@ -64,6 +67,21 @@ impl Rule {
             Body::Alerting(rule) => Some(rule),
             Body::Recording => None,
         }
+    }
+
+    /// Names of the series that it writes.
+    pub fn series_names(&self) -> Vec<&str> {
+        match &self.definition.kind {
+            Kind::Recording { record } => vec![record],
+            Kind::Alerting { .. } => vec![ALERTS, ALERTS_FOR_STATE],
+        }
+    }
+
+    /// Whether its templates may have queries, which read anything.
+    pub fn has_queries_in_templates(&self) -> bool {
+        let Kind::Alerting { annotations, .. } = &self.definition.kind else { return false };
+        let texts = self.definition.labels.values().chain(annotations.values());
+        texts.into_iter().any(|text| text.contains("query"))
     }
 
     /// Number of pending and firing alerts.

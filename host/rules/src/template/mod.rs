@@ -32,6 +32,10 @@ pub use budget::Limits;
 pub use data::{Data, Sample, SampleValue, Source};
 pub use error::{ExpansionError, Reason, TemplateError};
 
+pub(crate) use format::quoted;
+pub(crate) use syntax::unquoted;
+pub(crate) use time::duration_text;
+
 use budget::Budget;
 use evaluate::State;
 use std::sync::Arc;

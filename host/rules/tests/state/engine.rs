@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidepool_rules::alert::StoredSample;
 use tidepool_rules::engine::{
-    Answer, Engine, Moment, NewSample, NewValue, Origin, Query, Refusal, Sample, Value,
+    Answer, Engine, Moment, NewSample, NewValue, Origin, Query, Reads, Refusal, Sample, Value,
 };
 use tidepool_rules::file::{self, Checks, Options as FileOptions};
 use tidepool_rules::group::{AlertSnapshot, Defaults, Group, KindSnapshot, Options, RuleSnapshot};
@@ -37,6 +37,8 @@ pub struct Memory {
     /// What an append answers in place of storing.
     pub broken: Option<String>,
     pub stopping_after: usize,
+    /// Which series each query reads.
+    pub reads: fn(&str) -> Reads,
     pub now: Moment,
     pub appends: usize,
 }
@@ -47,7 +49,8 @@ impl Memory {
     ) -> Memory {
         let queries = Box::new(queries);
         let (rows, broken, now) = (Rows::new(), None, Moment::default());
-        Memory { rows, queries, broken, stopping_after: usize::MAX, now, appends: 0 }
+        let (stopping_after, reads) = (usize::MAX, |_: &str| Reads::Anything);
+        Memory { rows, queries, broken, stopping_after, reads, now, appends: 0 }
     }
 
     /// Values of a series, in the order of time; `None` is a marker.
@@ -90,6 +93,10 @@ impl Engine for Memory {
 
     fn query(&self, query: &Query<'_>) -> Result<Answer<Histogram>, String> {
         (self.queries)(query, &self.rows)
+    }
+
+    fn reads(&self, expression: &str) -> Reads {
+        (self.reads)(expression)
     }
 
     fn append(

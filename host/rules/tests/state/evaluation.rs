@@ -1,10 +1,10 @@
 //! Samples, errors and bounds: cases of upstream's `recording_test.go` and `manager_test.go`.
 
 use crate::engine::{
-    MINUTE, Memory, alerts, at, defaults, float, group_of, groups_of, labels, options, rule,
+    MINUTE, Memory, Vector, alerts, at, defaults, float, group_of, groups_of, labels, options, rule,
 };
 use std::time::Duration;
-use tidepool_rules::engine::{Answer, NewValue};
+use tidepool_rules::engine::{Answer, NewValue, Reads};
 use tidepool_rules::error::RuleError;
 use tidepool_rules::group::{Group, Health, Options};
 
@@ -176,4 +176,76 @@ fn a_recorded_series_has_name_and_labels_of_its_rule() {
         let series = labels(expected).with([("__name__", "test_rule")]);
         assert_eq!(memory.rows.keys().collect::<Vec<_>>(), [&series]);
     }
+}
+
+/// A query reads the series of the names that it consists of; `*` is any series.
+fn names(expression: &str) -> Reads {
+    match expression {
+        "*" => Reads::Anything,
+        names => Reads::Names(names.split('+').map(str::to_owned).collect()),
+    }
+}
+
+/// Evaluates rules of which each gives one sample without labels; returns the number of appends.
+fn appends(rules: &str, broken: Option<&str>) -> (usize, Group, Memory) {
+    let text = format!("groups: [{{name: g, rules: [{rules}]}}]");
+    let mut group = groups_of("f", &text, &defaults()).remove(0);
+    group.skip_restore();
+    let mut memory = at(|_| -> Vector { vec![float(1.0, &[])] });
+    (memory.reads, memory.broken) = (names, broken.map(str::to_owned));
+    group.evaluate(0, &mut memory, &options());
+    (memory.appends, group, memory)
+}
+
+#[test]
+fn samples_are_stored_before_a_rule_that_may_read_them() {
+    for (rules, expected) in [
+        ("{record: a, expr: x}, {record: b, expr: x+y}, {record: c, expr: z}", 1),
+        ("{record: a, expr: x}, {record: b, expr: x+a}, {record: c, expr: z}", 2),
+        ("{record: a, expr: x}, {record: b, expr: a}, {record: c, expr: b}", 3),
+        ("{record: a, expr: x}, {record: b, expr: x}, {record: c, expr: '*'}", 2),
+        ("{record: a, expr: '*'}, {record: b, expr: x}", 1),
+        ("{alert: A, expr: x}, {record: b, expr: ALERTS}", 2),
+        ("{alert: A, expr: x}, {record: b, expr: ALERTS_FOR_STATE}", 2),
+        ("{alert: A, expr: x}, {record: b, expr: A}", 1),
+        // What templates query may be anything.
+        ("{record: a, expr: x}, {alert: B, expr: x, labels: {l: '{{ query \"a\" }}'}}", 2),
+        // The second sample of a series has to be refused.
+        ("{record: a, expr: x}, {record: a, expr: y}", 2),
+    ] {
+        assert_eq!(appends(rules, None).0, expected, "{rules}");
+    }
+}
+
+#[test]
+fn many_samples_do_not_wait() {
+    let rules: Vec<String> =
+        ["a", "b", "c", "d", "e"].map(|name| format!("{{record: {name}, expr: x}}")).into();
+    let text = format!("groups: [{{name: g, rules: [{}]}}]", rules.join(", "));
+    let mut group = groups_of("f", &text, &defaults()).remove(0);
+    let mut memory =
+        at(|_| (0..4000).map(|number| float(1.0, &[("n", number.to_string().as_str())])).collect());
+    memory.reads = names;
+    let report = group.evaluate(0, &mut memory, &options());
+    assert_eq!((report.samples, memory.rows.len(), memory.appends), (20_000, 20_000, 3));
+}
+
+#[test]
+fn each_rule_has_what_became_of_its_own_samples() {
+    let (count, mut group, mut memory) =
+        appends("{record: a, expr: x}, {record: b, expr: x}", None);
+    assert_eq!((count, memory.rows.len()), (1, 2));
+    // Of `b` there is a newer sample.
+    let newer = NewValue::Float(2.0);
+    let row = memory.rows.get_mut(&labels(&[("__name__", "b")])).expect("a series");
+    row.insert(2 * MINUTE, newer);
+    let report = group.evaluate(MINUTE, &mut memory, &options());
+    let refused: Vec<usize> = report.rules.iter().map(|rule| rule.refused.out_of_order).collect();
+    assert_eq!(refused, [0, 1]);
+    let health: Vec<Health> = group.snapshot().rules.iter().map(|rule| rule.health).collect();
+    assert_eq!(health, [Health::Ok, Health::Err]);
+
+    let (_, group, _) = appends("{record: a, expr: x}, {record: b, expr: x}", Some("read only"));
+    let errors = group.snapshot().rules.into_iter().map(|rule| rule.last_error);
+    assert_eq!(errors.collect::<Vec<_>>(), vec![Some("read only".to_owned()); 2]);
 }

@@ -2,9 +2,10 @@
 
 use crate::engine::{Memory, defaults, float, groups_of, options};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::rc::Rc;
-use tidepool_rules::engine::{Answer, NewValue};
+use tidepool_rules::engine::{Answer, NewValue, Reads};
 use tidepool_rules::file::Labels;
 use tidepool_rules::group::{AlertSnapshot, Group, KindSnapshot};
 use tidepool_rules::labels::LabelSet;
@@ -115,9 +116,10 @@ fn result(group: &mut Group, memory: &mut Memory, slot_ms: i64) -> String {
     fields.join("\t")
 }
 
-fn compare(table: &str) {
+fn compare(table: &str, reads: fn(&str) -> Reads) {
     let answers = Answers::default();
     let mut memory = memory(answers.clone());
+    memory.reads = reads;
     let mut current = group(&["group", "0", "0", "0", "0", "plain"]);
     let (mut slots, mut failures) = (0, Vec::new());
     let mut script = 0;
@@ -155,13 +157,19 @@ fn compare(table: &str) {
 
 #[test]
 fn scripts_have_the_results_of_upstream() {
-    compare(include_str!("../cases/rules.tsv"));
+    compare(include_str!("../cases/rules.tsv"), |_| Reads::Anything);
+}
+
+/// The queries of the scripts read nothing that is stored.
+#[test]
+fn samples_that_are_stored_together_are_the_same() {
+    compare(include_str!("../cases/rules.tsv"), |_| Reads::Names(BTreeSet::new()));
 }
 
 /// Compares with a longer table, whose path the variable names: `tests/peers/rules` makes it.
 #[test]
 fn a_table_of_the_environment_has_the_results_of_upstream() {
     if let Some(path) = std::env::var_os("TIDEPOOL_RULES_TABLE") {
-        compare(&std::fs::read_to_string(path).expect("a table"));
+        compare(&std::fs::read_to_string(path).expect("a table"), |_| Reads::Anything);
     }
 }

@@ -57,16 +57,12 @@ pub enum PatternFault {
     Long,
 }
 
-impl FromStr for Pattern {
-    type Err = PatternError;
-
-    fn from_str(text: &str) -> Result<Pattern, PatternError> {
+impl Pattern {
+    /// Parses a pattern in which `*` may stand in any part, as unit tests have them.
+    pub fn anywhere(text: &str) -> Result<Pattern, PatternError> {
         let wrong = |fault| PatternError { text: text.chars().take(100).collect(), fault };
         if text.len() > BYTES_MAX {
             return Err(wrong(PatternFault::Long));
-        }
-        if text.split_once('*').is_some_and(|(_, rest)| rest.contains('/')) {
-            return Err(wrong(PatternFault::Star));
         }
         // Go unescapes only texts that have another sign.
         let parts = match text.contains(['*', '?', '[', '\\']) {
@@ -74,6 +70,21 @@ impl FromStr for Pattern {
             false => vec![Part::Name(text.to_owned())],
         };
         Ok(Pattern { text: text.to_owned(), parts })
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Pattern, PatternError> {
+        let pattern = Pattern::anywhere(text)?;
+        match text.split_once('*') {
+            Some((_, rest)) if rest.contains('/') => {
+                let text = text.chars().take(100).collect();
+                Err(PatternError { text, fault: PatternFault::Star })
+            }
+            _ => Ok(pattern),
+        }
     }
 }
 

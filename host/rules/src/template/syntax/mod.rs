@@ -9,5 +9,6 @@ mod parser;
 mod token;
 mod tree;
 
+pub use literal::unquoted;
 pub use parser::{Parsed, parse};
 pub use tree::{Branches, Command, Invocation, List, Node, Operand, Pipe, Term};
