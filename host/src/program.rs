@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tidepool_evaluation::Rules;
 use tidepool_forward::Forwarding;
 use tidepool_lifecycle::open_files;
 use tidepool_lifecycle::processors::processors;
@@ -23,7 +24,7 @@ use tidepool_scraping::Scraping;
 use tidepool_server::access::Access;
 use tidepool_server::flags::warn_of_strangers;
 use tidepool_server::http::Live;
-use tidepool_server::http::{Server, ServerConfig};
+use tidepool_server::http::{Server, ServerConfig, external_url};
 use tidepool_ship::{CleanTombstones, Shipper};
 use tidepool_store::Store;
 use tidepool_store::flags::UnusedMemory;
@@ -104,7 +105,7 @@ async fn serve(
     let supervisor = Supervisor::from_environment();
     let (reload, requests) = ReloadHandle::new();
     reload.clone().on_hangup(shutdown.clone())?;
-    let files = ConfigFiles::new(&source, &config.scrape.settings);
+    let files = ConfigFiles::new(&source, &config.scrape.settings, &config.rules);
     if let Some(every) = config.reload_interval {
         files.clone().watch(reload.clone(), every, shutdown.clone());
     }
@@ -118,6 +119,9 @@ async fn serve(
     let queries = Queries::open(&store, config.queries);
     let plugins = open_plugins(config.plugins, &queries)?;
     let intake = Intake::new(store.clone(), plugins.clone());
+    let mut rules_config = config.rules;
+    rules_config.external_url = external_url(&config.http, &access);
+    let rules = Rules::start(&rules_config, intake.clone(), queries.clone());
     let scraping =
         Scraping::start(&config.scrape, intake, &external_labels, &data_dir, shutdown.clone());
     let (scraping, scrapes) = scraping.await?;
@@ -130,6 +134,7 @@ async fn serve(
         ship: shipper.as_ref().map(Shipper::figures),
         forward: forwarding.figures(),
         scraping: scraping.clone(),
+        rules: rules.clone(),
         live: current,
         reload,
     };
@@ -160,6 +165,7 @@ async fn serve(
                 plugins,
                 forward: forwarding.clone(),
                 scraping,
+                rules: rules.clone(),
                 log_level,
                 supervisor,
             };
@@ -167,6 +173,8 @@ async fn serve(
             // A failed thread of the store cannot be replaced, so the program ends.
             tokio::select! {
                 () = server.run(shutdown) => {
+                    // Rules end before the store, so that their last samples are stored.
+                    rules.stop().await;
                     // Scrapes end before the store, so that their last samples are stored.
                     if let Err(error) = scrapes.await {
                         tracing::error!(%error, "scraping panicked");

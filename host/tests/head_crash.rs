@@ -7,6 +7,7 @@ mod image;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use tidepool_evaluation::Rules;
 use tidepool_host::config::{ConfigSource, ServeConfig};
 use tidepool_lifecycle::reload::ReloadHandle;
 use tidepool_lifecycle::shutdown::Shutdown;
@@ -96,6 +97,8 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let (trigger, shutdown) = Shutdown::manual();
     let labels = &config.http.external_labels;
     let intake = Intake::new(store.clone(), None);
+    let queries = Queries::open(&store, config.queries);
+    let rules = Rules::start(&config.rules, intake.clone(), queries.clone());
     let scraping =
         Scraping::start(&config.scrape, intake, labels, dir.path(), shutdown.clone()).await?;
     let listen = config.http.listen.clone();
@@ -104,11 +107,12 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let (reload, _requests) = ReloadHandle::new();
     let server = ServerConfig {
         store: store.clone(),
-        queries: Queries::open(&store, config.queries),
+        queries,
         plugins: None,
         ship: None,
         forward: Default::default(),
         scraping: scraping.0,
+        rules,
         live: current,
         reload,
     };

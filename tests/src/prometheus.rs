@@ -33,6 +33,7 @@ pub struct Config {
     remote_write: String,
     remote_read: String,
     external_labels: String,
+    rules: String,
     storage: String,
     is_agent: bool,
     flags: Vec<OsString>,
@@ -81,6 +82,7 @@ impl Config {
             remote_write: String::new(),
             remote_read: String::new(),
             external_labels: String::new(),
+            rules: String::new(),
             storage: String::new(),
             is_agent: false,
             flags: Vec::new(),
@@ -166,6 +168,12 @@ impl Config {
         self
     }
 
+    /// Evaluates the rules of a file.
+    pub fn rule_file(mut self, path: &Path) -> Config {
+        let _ = write!(self.rules, "\n  - {:?}", path.display().to_string());
+        self
+    }
+
     /// Accepts out-of-order samples up to this far, such as `2h`, behind the newest.
     pub fn out_of_order_window(mut self, window: &str) -> Config {
         self.storage = format!("\n  tsdb:\n    out_of_order_time_window: {window}");
@@ -224,6 +232,7 @@ impl Config {
             let _ = writeln!(yaml, "  external_labels:{}", self.external_labels);
         }
         for (key, list) in [
+            ("rule_files", &self.rules),
             ("scrape_configs", &self.scrape),
             ("remote_write", &self.remote_write),
             ("remote_read", &self.remote_read),

@@ -318,8 +318,8 @@ impl Scraping {
         if !unused.is_empty() {
             tracing::info!(
                 settings = unused.join(", "),
-                "settings of the section global have no effect: there are no rules, and slow queries \
-                 are logged by --query-log-min-duration"
+                "settings of the section global have no effect: slow queries are logged by \
+                 --query-log-min-duration"
             );
         }
         let is_job = |name: &str| jobs.iter().any(|job| job.job.name == name);

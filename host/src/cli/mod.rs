@@ -1,7 +1,7 @@
 //! Commands that need no server: `tidepool tsdb` inspects and changes a data directory, `tidepool
 //! query` queries a server or a data directory, `tidepool check` checks configuration files and
-//! metrics, `tidepool scrape` shows one scrape, `tidepool plugin` creates, checks and tries
-//! plugins, `tidepool viewer` writes a page that shows files.
+//! metrics, `tidepool test` runs unit tests of rules, `tidepool scrape` shows one scrape, `tidepool
+//! plugin` creates, checks and tries plugins, `tidepool viewer` writes a page that shows files.
 //!
 //! One file per command. Results go to standard output, in the lines of `promtool` if it has the
 //! same command. Everything else goes to standard error. `list`, `analyze`, `dump`, `export` and
@@ -26,6 +26,7 @@ mod query;
 mod restore;
 mod scrape;
 mod snapshot;
+mod test;
 mod units;
 mod verify;
 #[cfg(feature = "ui")]
@@ -55,6 +56,8 @@ pub enum CliCommand {
     Query(query::QueryArgs),
     /// Check configuration files and metrics, as promtool does
     Check(check::CheckArgs),
+    /// Run unit tests of rules, as promtool does
+    Test(test::TestArgs),
     /// Show what one scrape of a URL would store
     Scrape(scrape::ScrapeCommandArgs),
     /// Write the viewer, one HTML file that queries a data directory in a browser
@@ -115,6 +118,7 @@ pub fn run(command: CliCommand) -> ExitCode {
         CliCommand::Tsdb(args) => run_tsdb(args),
         CliCommand::Query(args) => query::run(args),
         CliCommand::Check(args) => check::run(args),
+        CliCommand::Test(args) => test::run(&args),
         CliCommand::Scrape(args) => scrape::run(args),
         #[cfg(feature = "ui")]
         CliCommand::Viewer => exit_code(viewer::run()),

@@ -13,6 +13,7 @@
 //! flags have the same rules. A flag on the command line overrides its key.
 
 use super::ServeArgs;
+use super::alerting;
 use super::shown::ShownConfig;
 use super::upstream::{absent_flag, absent_section, our_name, with_names};
 use clap::builder::ValueParser;
@@ -23,6 +24,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use tidepool_evaluation::RuleSection;
 use tidepool_forward::DestinationConfig;
 use tidepool_plugins::config::{self as plugin, PluginSettings};
 use tidepool_scrape::config::{ConfigError, Depth, ScrapeSettings, Sections as ScrapeSections};
@@ -44,6 +46,12 @@ const REMOTE_WRITE: &str = "remote_write";
 const GLOBAL: &str = "global";
 const SCRAPE_CONFIGS: &str = "scrape_configs";
 const SCRAPE_CONFIG_FILES: &str = "scrape_config_files";
+
+/// Section with patterns of rule files, as in Prometheus' configuration.
+const RULE_FILES: &str = "rule_files";
+
+/// Section with the Alertmanagers, as in Prometheus' configuration.
+const ALERTING: &str = "alerting";
 
 /// Sections about probes: the targets, and the probe modules.
 const PROBE_CONFIGS: &str = "probe_configs";
@@ -102,6 +110,9 @@ pub(super) struct Sections {
     /// Destinations that receive all samples.
     pub remote_write: Vec<DestinationConfig>,
     pub scrape: ScrapeSettings,
+    pub rules: RuleSection,
+    /// Whether the section `alerting` names receivers.
+    pub has_receivers: bool,
     /// The file without its secrets, for the API and the web page.
     pub shown: ShownConfig,
 }
@@ -116,6 +127,7 @@ struct Content {
     job_files: Option<Rc<Node>>,
     probes: Option<Rc<Node>>,
     probe_modules: Option<Rc<Node>>,
+    rule_files: Option<Rc<Node>>,
 }
 
 impl ConfigFile {
@@ -141,6 +153,10 @@ impl ConfigFile {
             ConfigError::Main(error) => wrong(vec![error]),
             further => FileError::Further { path: path.to_owned(), what: further.to_string() },
         })?;
+        if let Some(node) = &content.rule_files {
+            let section = RuleSection::read(node, directory);
+            content.sections.rules = section.map_err(|error| wrong(vec![error]))?;
+        }
         let Content { settings, sections, .. } = content;
         Ok(ConfigFile { path: path.to_owned(), settings, sections })
     }
@@ -257,23 +273,12 @@ impl Content {
             (SCRAPE_CONFIG_FILES, _) => self.job_files = Some(Rc::clone(&entry.value)),
             (PROBE_CONFIGS, _) => self.probes = Some(Rc::clone(&entry.value)),
             (PROBE_MODULES, _) => self.probe_modules = Some(Rc::clone(&entry.value)),
-            // Accepted if empty, because Prometheus' example configuration has these sections.
-            ("alerting" | "rule_files", data) if is_empty(data) => {}
+            (RULE_FILES, _) => self.rule_files = Some(Rc::clone(&entry.value)),
+            // Alerts are not sent, which a log line says if there is an Alertmanager.
+            (ALERTING, _) => self.sections.has_receivers = alerting::read(&entry.value)?,
             _ => self.settings.push(setting(command, entry)?),
         }
         Ok(())
-    }
-}
-
-/// Returns whether a section is empty at every level. As in upstream, empty items are errors.
-fn is_empty(data: &Data) -> bool {
-    match data {
-        Data::Nothing => true,
-        Data::List(items) => {
-            items.iter().all(|item| !matches!(item.data, Data::Nothing) && is_empty(&item.data))
-        }
-        Data::Map(entries) => entries.iter().all(|entry| is_empty(&entry.value.data)),
-        _ => false,
     }
 }
 
@@ -437,21 +442,6 @@ mod tests {
     }
 
     #[test]
-    fn sections_that_say_nothing_are_taken() {
-        for text in [
-            "alerting:\nrule_files:\n",
-            "alerting: {}\nrule_files: []\n",
-            "alerting:\n  alertmanagers:\n    - static_configs:\n        - targets:\n",
-        ] {
-            assert_eq!(flags_of(text), Ok(Vec::new()), "{text}");
-        }
-        for text in ["alerting:\n  alert_relabel_configs:\n    -\n", "rule_files:\n  -\n"] {
-            let wrong = flags_of(text).err().unwrap_or_default();
-            assert!(wrong.iter().any(|one| one.to_string().contains("does not know the section")));
-        }
-    }
-
-    #[test]
     fn external_labels_without_a_value_are_none() {
         let mut content =
             content("global: {external_labels: {a: '', b: c}}\n").expect("it is read");
@@ -464,13 +454,13 @@ mod tests {
     #[test]
     fn prometheus_configuration_is_named_section_by_section() {
         let text = "global:\n  scrape_interval: 15s\nscrape_configs:\n  - job_name: a\n\
-                    rule_files: [a.yml]\nalerting: {}\nstorage.tsdb.path: /d\n\
-                    storage.tsdb.paht: /d\nweb.external-url: x\n";
+                    tracing: {endpoint: a}\nalerting: {}\nstorage.tsdb.path: /d\n\
+                    storage.tsdb.paht: /d\nweb.page-title: x\n";
         let wrong = content(text).err().unwrap_or_default();
         let starts = [
-            "5:1: tidepool does not know the section `rule_files`: ",
+            "5:1: tidepool does not know the section `tracing`: ",
             "8:1: storage.tsdb.paht: there is no such flag; `storage.tsdb.path` is like it",
-            "9:1: tidepool has no flag --web.external-url, which is Prometheus': ",
+            "9:1: tidepool has no flag --web.page-title, which is Prometheus': ",
         ];
         assert_eq!(wrong.len(), starts.len(), "{wrong:?}");
         for (wrong, start) in wrong.iter().zip(starts) {

@@ -1,5 +1,6 @@
 //! Converts the command line to one validated structure. Starts nothing.
 
+mod alerting;
 mod file;
 mod flags;
 mod general;
@@ -21,6 +22,8 @@ use clap::{Args, Parser, Subcommand};
 use general::GeneralFlags;
 use log::LogFlags;
 use std::time::Duration;
+use tidepool_evaluation::RulesConfig;
+use tidepool_evaluation::flags::RuleFlags;
 use tidepool_forward::ForwardConfig;
 use tidepool_forward::flags::ForwardFlags;
 use tidepool_plugins::config::PluginsConfig;
@@ -77,6 +80,8 @@ struct ServeArgs {
     #[command(flatten)]
     scrape: ScrapeFlags,
     #[command(flatten)]
+    rules: RuleFlags,
+    #[command(flatten)]
     plugins: PluginFlags,
 }
 
@@ -116,6 +121,8 @@ pub struct ServeConfig {
     /// Destinations that receive all samples by remote write.
     pub forward: ForwardConfig,
     pub scrape: ScrapeConfig,
+    /// Recording and alerting rules.
+    pub rules: RulesConfig,
     /// Interval at which configuration files are checked for changes; `None` disables the checks.
     pub reload_interval: Option<Duration>,
     pub log_format: LogFormat,

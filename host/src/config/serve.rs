@@ -7,7 +7,8 @@ use tidepool_store::flags::Beside;
 
 impl From<ServeArgs> for ServeConfig {
     fn from(args: ServeArgs) -> ServeConfig {
-        let ServeArgs { general, log, server, store, query, forward, ship, scrape, plugins } = args;
+        let ServeArgs { general, log, server, store, query, forward, ship, scrape, rules, plugins } =
+            args;
         let reload_interval = general.reload_interval();
         let mut memory = store.memory.split();
         // Computed before plugins take memory, because the warning is about the flags as set.
@@ -31,6 +32,7 @@ impl From<ServeArgs> for ServeConfig {
             plugins: plugins.config(plugins_bytes),
             forward: forward.config(),
             scrape: scrape.config(),
+            rules: rules.config(),
             reload_interval,
             log_format: log.log_format,
             log_level: log.log_level,

@@ -13,6 +13,7 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::Path;
 use std::path::PathBuf;
+use tidepool_evaluation::{FileOptions, RuleFilesError};
 use tidepool_forward::DestinationConfig;
 use tidepool_scrape::config::Depth;
 
@@ -31,6 +32,8 @@ pub enum ConfigError {
     Absent(String),
     #[error(transparent)]
     ConflictingFlags(#[from] ConflictingFlags),
+    #[error(transparent)]
+    RuleFiles(#[from] RuleFilesError),
     /// Flags or sections contradict each other. Has the message.
     #[error("{0}")]
     Contradiction(String),
@@ -99,19 +102,26 @@ pub struct ConfigSource {
     arguments: Vec<OsString>,
     /// Whether files that the configuration file includes are read.
     depth: Depth,
+    /// Whether rule files are read.
+    reads_rules: bool,
 }
 
 impl ConfigSource {
     /// Creates a source from the arguments of the process; the first is the program's name.
     pub fn new(arguments: impl IntoIterator<Item = OsString>) -> ConfigSource {
-        ConfigSource { arguments: arguments.into_iter().collect(), depth: Depth::Files }
+        ConfigSource {
+            arguments: arguments.into_iter().collect(),
+            depth: Depth::Files,
+            reads_rules: true,
+        }
     }
 
-    /// Creates a source with only a configuration file, for an otherwise empty command line.
+    /// Creates a source with only a configuration file, for an otherwise empty command line. Rule
+    /// files are not read.
     pub fn of_file(path: &Path, depth: Depth) -> ConfigSource {
         let mut flag = OsString::from("--config=");
         flag.push(path);
-        ConfigSource { arguments: vec!["tidepool".into(), flag], depth }
+        ConfigSource { arguments: vec!["tidepool".into(), flag], depth, reads_rules: false }
     }
 
     /// Reads the command line and its file. `C` is the type of commands other than `serve`.
@@ -186,7 +196,8 @@ impl ConfigSource {
         let Some(path) = serve_args(matches)?.general.config else {
             return whole(matches, Sections::default());
         };
-        let file = ConfigFile::read(&path, self.depth, is_start)?;
+        let mut file = ConfigFile::read(&path, self.depth, is_start)?;
+        file.sections.rules.reads_files = self.reads_rules;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
         // Has only flags that the command line does not set, so clap sees no conflict.
         let read = served(self.arguments.iter().cloned().chain(flags).collect());
@@ -207,6 +218,7 @@ fn configured(
 ) -> Result<(ServeConfig, Settings), ConfigError> {
     let args = serve_args(matches)?;
     args.check().map_err(ConfigError::Contradiction)?;
+    let rules_max = args.rules.rules_max;
     let mut config = ServeConfig::from(args);
     // Sections of the file have no flags, so they are added before the whole is checked.
     let plugins = config.plugins.with_plugins(sections.plugins.clone());
@@ -214,6 +226,22 @@ fn configured(
     config.forward.destinations.extend_from_slice(&sections.remote_write);
     config.scrape.settings = sections.scrape.clone();
     config.queries.subquery_step = sections.scrape.global.evaluation_interval;
+    let global = &sections.scrape.global;
+    config.rules.files = sections.rules.load(FileOptions {
+        validation: global.validation,
+        rules_max,
+        features: config.queries.features,
+    })?;
+    config.rules.section = sections.rules.clone();
+    config.rules.interval = global.evaluation_interval;
+    config.rules.query_offset = global.rule_query_offset;
+    config.rules.external_labels = config
+        .http
+        .external_labels
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    config.rules.has_receivers = sections.has_receivers;
     // Segments are kept for forwarding only if there is a destination.
     config.store.holds_log = !config.forward.destinations.is_empty();
     config.check().map_err(ConfigError::Contradiction)?;
@@ -223,6 +251,8 @@ fn configured(
     settings.values.insert("remote_write".to_owned(), names.collect());
     let scraped = format!("{:08x}", crc32c::crc32c(format!("{:?}", sections.scrape).as_bytes()));
     settings.values.insert("scrape_configs".to_owned(), vec![scraped]);
+    let rules = format!("{:08x}", crc32c::crc32c(format!("{:?}", config.rules).as_bytes()));
+    settings.values.insert("rule_files".to_owned(), vec![rules]);
     config.http.flags = flags(&config, &settings);
     config.http.yaml = sections.shown.yaml(&config.http.external_labels);
     Ok((config, settings))

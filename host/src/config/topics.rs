@@ -3,6 +3,7 @@
 
 use super::general::GeneralFlags;
 use super::log::LogFlags;
+use tidepool_evaluation::flags::RuleFlags;
 use tidepool_forward::flags::ForwardFlags;
 use tidepool_plugins::flags::PluginFlags;
 use tidepool_query::flags::QueryFlags;
@@ -12,7 +13,7 @@ use tidepool_settings::flags::Marks;
 use tidepool_ship::flags::ShipFlags;
 use tidepool_store::flags::{MemoryFlags, SeriesFlags, StorageFlags, WalFlags};
 
-const TOPICS: [Marks; 15] = [
+const TOPICS: [Marks; 16] = [
     GeneralFlags::MARKS,
     LogFlags::MARKS,
     HttpFlags::MARKS,
@@ -27,6 +28,7 @@ const TOPICS: [Marks; 15] = [
     ForwardFlags::MARKS,
     ShipFlags::MARKS,
     ScrapeFlags::MARKS,
+    RuleFlags::MARKS,
     PluginFlags::MARKS,
 ];
 

@@ -17,10 +17,10 @@ const ALWAYS: [&str; 3] =
 /// Prefixes of Prometheus' flags without an equivalent here, each with a hint.
 const ABSENT: &[(&str, &str)] = &[
     ("agent", "it stores what it scrapes; `remote_write` forwards it"),
-    ("alertmanager.", "it sends no alerts: a Prometheus that reads from here can"),
+    ("alertmanager.", ALERTS),
     ("auto-gomaxprocs", "it uses the processors that it is given"),
     ("auto-gomemlimit", "--memory-limit bounds the memory of the process"),
-    ("rules.", RULES),
+    ("rules.alert.resend-delay", ALERTS),
     ("scrape.", SCRAPE),
     ("storage.agent.", "it is no agent; --data-dir says where its data lies"),
     ("storage.remote.flush-deadline", "what was not sent on waits on disk until the next start"),
@@ -35,30 +35,25 @@ const ABSENT: &[(&str, &str)] = &[
     ("storage.tsdb.use-lockfile", LOCK),
     ("storage.tsdb.wal-compression", "--wal-compression says how log records are compressed"),
     ("web.console.", PAGES),
-    ("web.external-url", ROOT),
     ("web.max-notifications-subscribers", PAGES),
     ("web.page-title", PAGES),
     ("web.remote-write-receiver.", "remote write 1.0 and 2.0 are both taken"),
-    ("web.route-prefix", ROOT),
     ("web.search.", "it has no such endpoint"),
     ("web.user-assets", PAGES),
 ];
 
 const SCRAPE: &str = "the configuration file says what is scraped (scrape_configs)";
-const RULES: &str = "it evaluates no rules: a Prometheus that reads from here can";
+const ALERTS: &str = "alerts are evaluated and shown, but not sent";
 const LOCK: &str = "the data directory is always locked, by flock, which a crash frees";
 const PAGES: &str = "it has no pages to set up";
-const ROOT: &str = "it is served at the root of its address";
 
 /// Sections of Prometheus' configuration file without an equivalent here, each with a hint.
 const SECTIONS: &[(&str, &str)] = &[
-    ("alerting", "it sends no alerts: a Prometheus that reads from here can"),
     (
         "otlp",
         "say `otlp-translation-strategy`, `otlp-promote-resource-attribute` and the like, as for flags",
     ),
     ("remote_read", "it reads from no other store"),
-    ("rule_files", RULES),
     ("runtime", "there is nothing of Go's to set up"),
     (
         "storage",
@@ -250,8 +245,8 @@ mod tests {
         assert!(twice.contains("are the same flag"), "{twice}");
         let wrong = said(&["--storage.tsdb.retention.time=soon"]);
         assert!(wrong.contains("'--storage.tsdb.retention.time <DURATION>'"), "{wrong}");
-        let absent = said(&["serve", "--web.external-url=http://a"]);
-        assert!(absent.starts_with("tidepool has no flag --web.external-url"), "{absent}");
+        let absent = said(&["serve", "--web.page-title=a"]);
+        assert!(absent.starts_with("tidepool has no flag --web.page-title"), "{absent}");
         for (mistyped, meant) in [
             ("--storage.tsdb.paht=/d", "'--storage.tsdb.path'"),
             ("--web.listen-adress=:1", "'--web.listen-address'"),

@@ -8,9 +8,12 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tidepool_evaluation::{RuleSection, RulesConfig};
 use tidepool_lifecycle::reload::ReloadHandle;
 use tidepool_lifecycle::shutdown::Shutdown;
+use tidepool_rules::file::FILE_BYTES_MAX as RULE_FILE_BYTES_MAX;
 use tidepool_scrape::config::ScrapeSettings;
+use tidepool_settings::file::read_regular;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// The files of the configuration, and a hash of their last content. Clones share the state.
@@ -21,13 +24,15 @@ struct Files {
     main: Option<PathBuf>,
     /// Settings that name the included files.
     scrape: ScrapeSettings,
+    rules: RuleSection,
     read: u64,
 }
 
 impl ConfigFiles {
     /// Creates the state for a configuration that has just been read.
-    pub fn new(source: &ConfigSource, scrape: &ScrapeSettings) -> ConfigFiles {
-        let mut files = Files { main: source.file(), scrape: scrape.clone(), read: 0 };
+    pub fn new(source: &ConfigSource, scrape: &ScrapeSettings, rules: &RulesConfig) -> ConfigFiles {
+        let (scrape, rules) = (scrape.clone(), rules.section.clone());
+        let mut files = Files { main: source.file(), scrape, rules, read: 0 };
         files.read = files.hash();
         ConfigFiles(Arc::new(Mutex::new(files)))
     }
@@ -40,11 +45,12 @@ impl ConfigFiles {
     }
 
     /// Records which files are included now.
-    pub(super) fn include(&self, scrape: &ScrapeSettings) {
+    pub(super) fn include(&self, scrape: &ScrapeSettings, rules: &RulesConfig) {
         let mut files = self.lock();
         // If the content has changed since it was read, the change must still be detected.
         let is_as_read = files.hash() == files.read;
         files.scrape = scrape.clone();
+        files.rules = rules.section.clone();
         if is_as_read {
             files.read = files.hash();
         }
@@ -64,8 +70,9 @@ impl Files {
     /// Returns a hash over all files. An unreadable file is hashed as empty; the reload reports it.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        for path in self.main.iter().chain(&self.scrape.further_files()) {
-            let content = tidepool_settings::read_file("config", path).unwrap_or_default();
+        let further = (self.scrape.further_files(), self.rules.paths());
+        for path in self.main.iter().chain(&further.0).chain(&further.1) {
+            let content = read_regular(path, RULE_FILE_BYTES_MAX).unwrap_or_default();
             // Includes path and length, so that moving content between files changes the hash.
             hasher.write(path.as_os_str().as_encoded_bytes());
             hasher.write_usize(content.len());

@@ -6,13 +6,14 @@ mod files;
 pub use files::ConfigFiles;
 
 use crate::config::{ConfigError, ConfigSource, Settings, is_reloadable};
+use tidepool_evaluation::Rules;
 use tidepool_forward::{Destinations, ForwardError};
 use tidepool_plugins::Plugins;
 use tidepool_query::Queries;
 use tidepool_scraping::{Scraping, ScrapingError};
 use tidepool_server::access::AccessError;
 use tidepool_server::flags::warn_of_strangers;
-use tidepool_server::http::Live;
+use tidepool_server::http::{Live, external_url};
 use tidepool_store::{Store, StoreError};
 
 use std::sync::Arc;
@@ -62,6 +63,7 @@ pub struct Reloader {
     pub plugins: Option<Plugins>,
     pub forward: Destinations,
     pub scraping: Scraping,
+    pub rules: Rules,
     pub log_level: LogLevel,
     pub supervisor: Supervisor,
 }
@@ -97,8 +99,8 @@ impl Reloader {
         // These labels identify the node's blocks in the bucket, so they must not change.
         let ships = self.started_with.is_given("ship");
         let can = |name: &str| is_reloadable(name) && !(ships && name == "external-label");
-        let (config, settings) = self.source.serve_again(&self.started_with, can)?;
-        self.files.include(&config.scrape.settings);
+        let (mut config, settings) = self.source.serve_again(&self.started_with, can)?;
+        self.files.include(&config.scrape.settings, &config.rules);
         let access = Arc::clone(&self.live.borrow().access);
         let access = Arc::new(access.reopen(&config.access)?);
         self.log_level.set(&config.log_level)?;
@@ -109,6 +111,8 @@ impl Reloader {
         let external_labels = &config.http.external_labels;
         let applied = self.scraping.apply(&config.scrape, external_labels);
         Handle::current().block_on(applied)?;
+        config.rules.external_url = external_url(&config.http, &access);
+        Handle::current().block_on(self.rules.apply(&config.rules));
         warn_of_strangers(&config.http.listen, &access);
         // Replaced together: a request never sees new settings with old credentials.
         self.live.send_replace(Live { http: Arc::new(config.http), access });

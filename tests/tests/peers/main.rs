@@ -31,6 +31,7 @@ mod promql;
 mod promtool;
 mod query;
 mod reference;
+mod rules;
 mod scrape;
 mod senders;
 mod ship;

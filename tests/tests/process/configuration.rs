@@ -167,12 +167,12 @@ fn prometheus_configuration_is_refused_section_by_section() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("prometheus.yml");
     let text = "global:\n  scrape_interval: 15s\nrule_files: [a.yml]\nalerting:\n  alertmanagers: \
-                [{static_configs: [{targets: [a]}]}]\nstorage: {}\n";
+                [{static_configs: [{targets: [a]}]}]\nstorage: {}\ntracing: {}\n";
     fs::write(&path, text).expect("a file");
     let output = run(&["--config.file", path.to_str().expect("a path")]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    let named = [(3, "rule_files"), (4, "alerting"), (6, "storage")];
+    let named = [(6, "storage"), (7, "tracing")];
     for (line, section) in named {
         let expected =
             format!("prometheus.yml:{line}:1: tidepool does not know the section `{section}`: ");

@@ -37,6 +37,7 @@ mod replay_cut;
 mod replay_memory;
 mod request_log;
 mod resting_readers;
+mod rules;
 mod scrape;
 mod scrape_onward;
 mod scrape_refusals;

@@ -38,7 +38,7 @@ pub struct GlobalConfig {
     pub convert_classic_histograms: bool,
     pub always_classic_histograms: bool,
     pub extra_metrics: bool,
-    /// Settings in the file that have no effect: rules and a query log are not supported.
+    /// Settings in the file that have no effect: a query log is not supported.
     pub unused: Vec<&'static str>,
 }
 
@@ -127,10 +127,7 @@ impl GlobalConfig {
 
 impl Section {
     fn unused(&self) -> Vec<&'static str> {
-        let given = [
-            ("query_log_file", self.query_log_file.is_some()),
-            ("rule_query_offset", !self.rule_query_offset.is_zero()),
-        ];
+        let given = [("query_log_file", self.query_log_file.is_some())];
         given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Flags of the HTTP server: address, and limits on connections, memory and time of clients.
 
-use crate::http::{ClientLimits, ListenAddress};
+use crate::http::{ClientLimits, ExternalUrl, ListenAddress};
 use clap::Args;
 use std::time::Duration;
 use tidepool_settings::duration::duration;
@@ -19,6 +19,19 @@ pub struct HttpFlags {
     /// Without a host, as in :9201, the server listens on all addresses of the machine.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9201")]
     pub listen: ListenAddress,
+
+    /// URL under which users reach this server
+    ///
+    /// For links in alerts, and for a reverse proxy. The default is the host name and the port
+    /// behind http://, or https:// with TLS. Its path is the default of --route-prefix.
+    #[arg(long, value_name = "URL")]
+    pub external_url: Option<ExternalUrl>,
+
+    /// Prefix of all paths of this server [default: the path of --external-url]
+    ///
+    /// A reverse proxy that removes the prefix needs --route-prefix=/.
+    #[arg(long, value_name = "PATH")]
+    pub route_prefix: Option<String>,
 
     /// Maximum number of open connections
     ///
@@ -83,9 +96,11 @@ impl HttpFlags {
         prometheus: &[
             ("web.enable-admin-api", "enable-admin-api"),
             ("web.enable-lifecycle", "enable-lifecycle"),
+            ("web.external-url", "external-url"),
             ("web.listen-address", "listen"),
             ("web.max-connections", "max-connections"),
             ("web.read-timeout", "request-timeout"),
+            ("web.route-prefix", "route-prefix"),
         ],
         ..Marks::NONE
     };

@@ -11,7 +11,7 @@ pub use remote_read::RemoteReadFlags;
 pub use security::{SecurityFlags, warn_of_strangers};
 
 use crate::access::AccessConfig;
-use crate::http::HttpConfig;
+use crate::http::{External, HttpConfig};
 use clap::Args;
 use std::collections::BTreeMap;
 use tidepool_protocol::prom::external_labels::ExternalLabels;
@@ -57,6 +57,7 @@ impl ServerFlags {
             request_bytes_max: size(http.max_request_size.unwrap_or(request_bytes)),
             admin_api: http.enable_admin_api,
             lifecycle: http.enable_lifecycle,
+            external: External { url: http.external_url, route_prefix: http.route_prefix },
             listen: http.listen,
             external_labels,
             otlp: otlp.settings(),

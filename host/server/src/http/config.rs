@@ -1,5 +1,6 @@
 //! Configuration of the HTTP server, built from the flags of this crate.
 
+use super::external::External;
 use super::listen::ListenAddress;
 use crate::access::{AllowedHost, CorsOrigin};
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use tidepool_protocol::prom::external_labels::ExternalLabels;
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
     pub listen: ListenAddress,
+    pub external: External,
     pub connections_max: u32,
     /// Timeouts of slow or idle clients.
     pub limits: ClientLimits,

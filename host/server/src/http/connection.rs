@@ -156,6 +156,9 @@ async fn serve_requests<S>(
             // Not needed in HTTP/1.1: the stream discards the rest after the last response.
             let unread = is_http2.then(Unread::default);
             let mut request = request.map(|body| RequestBody::new(body, unread.clone(), coming));
+            let stripped = context.http.external.strip(request.uri());
+            let stripped =
+                stripped.map(|uri| uri.into_iter().for_each(|uri| *request.uri_mut() = uri));
             if let Some(uri) = routes::without_more_slashes(&context, request.uri()) {
                 *request.uri_mut() = uri;
             }
@@ -165,7 +168,11 @@ async fn serve_requests<S>(
             let handler = routes::handler_of(&context, request.uri().path());
             let timer = Timer::start(handler, Arc::clone(&context.durations));
             let answer = async {
-                let mut reply = routes::handle(&context, handler, request).await;
+                let mut reply = match stripped {
+                    Ok(()) => routes::handle(&context, handler, request).await,
+                    // The path is outside of the prefix.
+                    Err(reply) => *reply,
+                };
                 // Added to every response, including refusals, as exporter-toolkit does.
                 context.access.add_headers(reply.headers_mut());
                 context.requests.note(&asked, handler, &reply);

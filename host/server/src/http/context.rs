@@ -6,6 +6,7 @@ use super::counters::{HttpCounters, Translation};
 use super::durations::Durations;
 use super::request_log::RequestLog;
 use crate::access::Access;
+use tidepool_evaluation::Rules;
 use tidepool_forward::figures::ForwardFigures;
 use tidepool_lifecycle::reload::ReloadHandle;
 use tidepool_plugins::Plugins;
@@ -39,6 +40,7 @@ pub struct ServerConfig {
     /// Metrics of forwarding, by destination.
     pub forward: ForwardFigures,
     pub scraping: Scraping,
+    pub rules: Rules,
     /// Current settings. Later requests use changed settings, but the address and the limits of
     /// connections and of memory for bodies stay as at the start.
     pub live: watch::Receiver<Live>,
@@ -58,6 +60,7 @@ pub struct Context {
     /// Metrics of forwarding, by destination.
     pub forward: ForwardFigures,
     pub scraping: Scraping,
+    pub rules: Rules,
     /// Settings at the arrival of the request.
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
@@ -84,7 +87,7 @@ pub struct Crowded {
 impl Context {
     /// Creates the context of a server that starts now.
     pub fn new(config: ServerConfig, durations: Durations) -> Context {
-        let ServerConfig { store, queries, plugins, ship, forward, scraping, live, reload } =
+        let ServerConfig { store, queries, plugins, ship, forward, scraping, rules, live, reload } =
             config;
         let Live { http, access } = live.borrow().clone();
         Context {
@@ -95,6 +98,7 @@ impl Context {
             ship,
             forward,
             scraping,
+            rules,
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
             counters: Arc::new(HttpCounters::default()),

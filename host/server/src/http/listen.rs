@@ -48,6 +48,15 @@ impl FromStr for ListenAddress {
     }
 }
 
+impl ListenAddress {
+    pub fn port(&self) -> u16 {
+        match self {
+            ListenAddress::Ip(address) => address.port(),
+            ListenAddress::All(port) | ListenAddress::Name(_, port) => *port,
+        }
+    }
+}
+
 impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

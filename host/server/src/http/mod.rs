@@ -11,6 +11,7 @@ mod connection;
 mod context;
 mod counters;
 mod durations;
+mod external;
 mod federate;
 mod gzip;
 mod handler;
@@ -39,5 +40,6 @@ mod write;
 
 pub use config::{ClientLimits, HttpConfig};
 pub use context::{Live, ServerConfig};
+pub use external::{External, ExternalUrl, ExternalUrlError, external_url};
 pub use listen::ListenAddress;
 pub use server::Server;

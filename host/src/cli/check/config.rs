@@ -1,6 +1,7 @@
 //! `tidepool check config`: checks whether a server would start with a configuration file.
 
 use super::LINT;
+use super::rules::RuleCheck;
 use crate::cli::progress::print_line;
 use crate::config::ConfigSource;
 use clap::Args;
@@ -8,6 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use tidepool_rules::file::LintOptions;
 use tidepool_scrape::check::{MissingList, check, too_long_interval};
 use tidepool_scrape::config::{Depth, ScrapeConfig};
 use tidepool_settings::duration::duration_text;
@@ -34,7 +36,7 @@ pub struct ConfigArgs {
     #[arg(long)]
     agent: bool,
 
-    /// For files of rules, which a configuration of tidepool does not name
+    /// Accept keys of rule files that Prometheus does not know; a server refuses them
     #[arg(long)]
     ignore_unknown_fields: bool,
 }
@@ -43,6 +45,14 @@ pub struct ConfigArgs {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lint {
     too_long_interval: bool,
+    duplicate_rules: bool,
+}
+
+/// What a valid file names.
+#[derive(Default)]
+struct Checked {
+    jobs: Vec<ScrapeConfig>,
+    rule_files: Vec<PathBuf>,
 }
 
 impl Lint {
@@ -55,7 +65,11 @@ impl Lint {
         }
         let is_interval = |name: &&str| matches!(*name, "all" | "too-long-scrape-interval");
         let is_known = |name: &&str| is_interval(name) || matches!(*name, "" | "duplicate-rules");
-        let lint = Lint { too_long_interval: names.iter().any(is_interval) };
+        let is_duplicate = |name: &&str| matches!(*name, "all" | "duplicate-rules");
+        let lint = Lint {
+            too_long_interval: names.iter().any(is_interval),
+            duplicate_rules: names.iter().any(is_duplicate),
+        };
         (lint, names.into_iter().filter(|name| !is_known(name)).collect())
     }
 }
@@ -71,12 +85,15 @@ pub fn run(args: &ConfigArgs, lookback: Duration) -> ExitCode {
         let file = path.display();
         print_line(&format!("Checking {file}"));
         let mut missing = Vec::new();
-        let jobs = checked(path, depth, &mut missing);
+        let checked = checked(path, depth, &mut missing);
         for missing in missing {
             print_line(&format!("  WARNING: {missing}"));
         }
-        match &jobs {
-            Ok(_) => {
+        match &checked {
+            Ok(Checked { rule_files, .. }) => {
+                if !rule_files.is_empty() {
+                    print_line(&format!("  SUCCESS: {} rule files found", rule_files.len()));
+                }
                 print_line(&format!(" SUCCESS: {file} is valid prometheus config file syntax"));
             }
             Err(error) => {
@@ -85,16 +102,32 @@ pub fn run(args: &ConfigArgs, lookback: Duration) -> ExitCode {
             }
         }
         print_line("");
-        let jobs = jobs.unwrap_or_default();
+        let Checked { jobs, rule_files } = checked.unwrap_or_default();
         // With --syntax-only, included files are not read, so not all jobs are known.
         let lints = lint.too_long_interval && depth == Depth::Files;
         if let Some(config) = too_long_interval(&jobs, lookback).filter(|_| lints) {
             let (job, interval) = (&config.job.name, duration_text(config.job.interval));
-            fail(&format!(
+            fail(&format_args!(
                 "too long scrape interval found, data point will be marked as stale - job: {job}, \
                  interval: {interval}"
             ));
             has_lint = true;
+        }
+        if rule_files.is_empty() {
+            continue;
+        }
+        let lint_rules =
+            LintOptions { duplicate_rules: lint.duplicate_rules, ..LintOptions::default() };
+        match RuleCheck::new(lint_rules, args.ignore_unknown_fields) {
+            Ok(mut check) => {
+                rule_files.iter().for_each(|path| check.file(path));
+                has_errors |= check.has_mistakes;
+                has_lint |= check.has_lints;
+            }
+            Err(error) => {
+                fail(&error);
+                has_errors = true;
+            }
         }
     }
     match (has_errors, has_lint && args.lint_fatal) {
@@ -104,20 +137,23 @@ pub fn run(args: &ConfigArgs, lookback: Duration) -> ExitCode {
     }
 }
 
-/// Returns the jobs of a file that a server would accept.
-fn checked(
-    path: &Path,
-    depth: Depth,
-    missing: &mut Vec<MissingList>,
-) -> Result<Vec<ScrapeConfig>, String> {
+/// Returns what a file names that a server would accept, with the rule files that are there.
+fn checked(path: &Path, depth: Depth, missing: &mut Vec<MissingList>) -> Result<Checked, String> {
     let source = ConfigSource::of_file(path, depth);
     let (config, _) = source.serve().map_err(|error| error.to_string())?;
     let jobs = config.scrape.settings.jobs;
     check(&jobs, depth, missing).map_err(|error| error.to_string())?;
-    Ok(jobs)
+    let rules = match depth {
+        Depth::Files => config.rules.section,
+        Depth::Syntax => return Ok(Checked { jobs, ..Checked::default() }),
+    };
+    match rules.missing() {
+        Some(path) => Err(format!("rule_files: {path:?} does not point to an existing file")),
+        None => Ok(Checked { jobs, rule_files: rules.paths() }),
+    }
 }
 
-fn fail(what: &str) {
+fn fail(what: &dyn std::fmt::Display) {
     // If standard error is closed, the exit code still shows the result.
     let _ = writeln!(std::io::stderr(), "  FAILED: {what}");
 }
@@ -129,15 +165,16 @@ mod tests {
     /// Expected values are those of promtool's `newConfigLintConfig`.
     #[test]
     fn rules_of_lint_are_promtools() {
-        let on = Lint { too_long_interval: true };
+        let all = Lint { too_long_interval: true, duplicate_rules: true };
+        let duplicates = Lint { duplicate_rules: true, ..Lint::default() };
         for (text, lint, unknown) in [
-            ("duplicate-rules", Lint::default(), &[][..]),
+            ("duplicate-rules", duplicates, &[][..]),
             ("", Lint::default(), &[]),
-            ("all", on, &[]),
-            ("duplicate-rules,too-long-scrape-interval", on, &[]),
+            ("all", all, &[]),
+            ("duplicate-rules,too-long-scrape-interval", all, &[]),
             ("all,none", Lint::default(), &[]),
             ("all,x,none", Lint::default(), &[]),
-            ("x,all,y", on, &["x", "y"]),
+            ("x,all,y", all, &["x", "y"]),
         ] {
             assert_eq!(Lint::parse(text), (lint, unknown.to_vec()), "{text}");
         }

@@ -5,6 +5,7 @@
 
 mod config;
 mod metrics;
+mod rules;
 
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum CheckCommand {
     ///
     /// Example: curl -s http://127.0.0.1:9201/metrics | tidepool check metrics
     Metrics(metrics::MetricsArgs),
+    /// Check files of recording and alerting rules
+    Rules(rules::RulesArgs),
 }
 
 pub fn run(args: CheckArgs) -> ExitCode {
@@ -46,5 +49,6 @@ pub fn run(args: CheckArgs) -> ExitCode {
     match args.command {
         CheckCommand::Config(config) => config::run(&config, args.lookback_delta),
         CheckCommand::Metrics(metrics) => metrics::run(&metrics),
+        CheckCommand::Rules(rules) => rules::run(&rules),
     }
 }

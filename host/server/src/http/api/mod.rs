@@ -5,6 +5,7 @@
 //! Source: `docs/querying/api.md` and `web/api/v1/api.go` in prometheus/prometheus.
 
 mod admin;
+mod condition;
 mod envelope;
 mod exemplars;
 mod flags;
@@ -15,6 +16,7 @@ mod openapi;
 mod pages;
 mod parameters;
 mod query;
+mod rules;
 mod status;
 mod targets;
 mod tsdb;
@@ -117,8 +119,8 @@ async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, 
         Call::Tsdb => tsdb::answer(context, &parameters).await,
         Call::Blocks => tsdb::blocks(context).await,
         Call::WalReplay => Ok(super::replay::status(context)),
-        Call::Rules => unsupported::rules(&parameters),
-        Call::Alerts => Ok(unsupported::alerts()),
+        Call::Rules => rules::rules(context, &parameters).await,
+        Call::Alerts => rules::alerts(context).await,
         Call::Targets => targets::targets(context, &parameters).await,
         Call::TargetMetadata => targets::metadata::answer(context, &parameters).await,
         Call::RelabelSteps => targets::relabel_steps::answer(context, &parameters),

@@ -1,6 +1,7 @@
 //! `GET /api/v1/targets/metadata`: metadata of metric families, as exposed by scrape targets.
 
 use super::put_json;
+use crate::http::api::condition::Condition;
 use crate::http::api::envelope::ApiError;
 use crate::http::api::pages::{Page, Progress, Rows, Shape, put_text, stream};
 use crate::http::api::parameters::Parameters;
@@ -11,8 +12,6 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use std::vec::IntoIter;
 use tidepool_protocol::prom::selector::parse_selector;
-use tidepool_relabel::Pattern;
-use tidepool_runtime::{MatchOp, Matcher};
 use tidepool_scrape::store::FamilyMetadata;
 use tidepool_scrape::target::Target;
 use tidepool_store::StoreError;
@@ -62,7 +61,8 @@ impl MetadataRows {
         }
         for target in self.targets.by_ref().take(TARGETS_STEP) {
             let labels: BTreeMap<String, String> = target.public_labels().into_iter().collect();
-            if self.conditions.iter().all(|condition| condition.holds(&labels)) {
+            let value = |name: &str| labels.get(name).map_or("", String::as_str);
+            if self.conditions.iter().all(|condition| condition.holds(value)) {
                 self.labels.clear();
                 put_json(&mut self.labels, &labels);
                 self.families = families(&target, &self.metric).into_iter();
@@ -106,45 +106,18 @@ impl Rows for MetadataRows {
     }
 }
 
-fn families(target: &Target, metric: &str) -> Vec<FamilyMetadata> {
-    match metric {
-        "" => target.metadata(),
-        metric => target.with_families(|families| families.get(metric)).into_iter().collect(),
-    }
-}
-
-/// A matcher with its compiled pattern.
-enum Condition {
-    Text(Matcher),
-    Pattern(Matcher, Pattern),
-}
-
 fn conditions(selector: &str) -> Result<Vec<Condition>, ApiError> {
     if selector.is_empty() {
         return Ok(Vec::new());
     }
     let wrong = |why: String| ApiError::parameter("match_target", why);
     let matchers = parse_selector(selector).map_err(|error| wrong(error.to_string()))?;
-    let condition = |matcher: Matcher| match matcher.op {
-        MatchOp::Equal | MatchOp::NotEqual => Ok(Condition::Text(matcher)),
-        MatchOp::Regex | MatchOp::NotRegex => {
-            let pattern = Pattern::new(&matcher.value).map_err(wrong)?;
-            Ok(Condition::Pattern(matcher, pattern))
-        }
-    };
-    matchers.into_iter().map(condition).collect()
+    matchers.into_iter().map(Condition::new).collect::<Result<_, _>>().map_err(wrong)
 }
 
-impl Condition {
-    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
-        let of = |matcher: &Matcher| labels.get(&matcher.name).map_or("", String::as_str);
-        match self {
-            Condition::Text(matcher) => {
-                (of(matcher) == matcher.value) == (matcher.op == MatchOp::Equal)
-            }
-            Condition::Pattern(matcher, pattern) => {
-                pattern.is_match(of(matcher)) == (matcher.op == MatchOp::Regex)
-            }
-        }
+fn families(target: &Target, metric: &str) -> Vec<FamilyMetadata> {
+    match metric {
+        "" => target.metadata(),
+        metric => target.with_families(|families| families.get(metric)).into_iter().collect(),
     }
 }

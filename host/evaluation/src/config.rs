@@ -1,0 +1,149 @@
+//! The section `rule_files`, and the files that its patterns match.
+
+use crate::checks::{ChecksError, EngineChecks};
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tidepool_query::QueryFeatures;
+use tidepool_rules::builtin;
+use tidepool_rules::file::{
+    NameValidation, Options, Pattern, PatternError, RuleFile, expand, parse, read_all,
+};
+use tidepool_settings::yaml;
+
+const KEY: &str = "rule_files";
+
+/// Begin of the names of rule files that ship with the program.
+const BUILTIN: &str = "builtin:";
+
+/// The section `rule_files` of the configuration file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuleSection {
+    /// Names of rule files that ship with the program.
+    builtins: Vec<&'static str>,
+    patterns: Vec<Pattern>,
+    /// Directory of the configuration file, where relative patterns begin.
+    directory: PathBuf,
+    /// Whether the files are read; otherwise only the section is checked.
+    pub reads_files: bool,
+}
+
+/// How the files of the section are read.
+#[derive(Clone, Copy, Debug)]
+pub struct FileOptions {
+    /// Names that recorded series and labels may have: `metric_name_validation_scheme`.
+    pub validation: NameValidation,
+    /// Maximum number of rules in all files.
+    pub rules_max: usize,
+    /// Features of PromQL that expressions may use.
+    pub features: QueryFeatures,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RuleFilesError {
+    #[error("rule_files: {0}")]
+    Patterns(#[from] io::Error),
+    /// Mistakes of all files: a line for each, with file, line, column and key.
+    #[error("{0}")]
+    Files(String),
+    #[error("rule_files: {0}")]
+    Checks(#[from] ChecksError),
+}
+
+/// Rules as a server evaluates them.
+#[derive(Clone, Debug, Default)]
+pub struct RulesConfig {
+    pub section: RuleSection,
+    /// The files of the section.
+    pub files: Vec<RuleFile>,
+    /// Default of a group's `interval`: `global.evaluation_interval`.
+    pub interval: Duration,
+    /// Default of a group's `query_offset`: `global.rule_query_offset`.
+    pub query_offset: Duration,
+    /// Maximum number of groups that are evaluated at the same time.
+    pub evaluations_max: usize,
+    /// Maximum duration of an outage after which the state of alerts is restored.
+    pub outage_tolerance: Duration,
+    /// Minimum time for which a restored alert is pending.
+    pub grace_period: Duration,
+    /// Maximum number of alerts of a rule, and of all rules.
+    pub alerts_max: usize,
+    /// Labels for templates.
+    pub external_labels: Vec<(String, String)>,
+    /// Whether the configuration names receivers of alerts, to which nothing is sent.
+    pub has_receivers: bool,
+    /// URL for templates.
+    pub external_url: String,
+}
+
+impl RuleSection {
+    /// Reads the section. `directory` contains the configuration file.
+    pub fn read(node: &yaml::Node, directory: &Path) -> Result<RuleSection, yaml::Error> {
+        let texts: Vec<String> = yaml::read(KEY, node)?;
+        let wrong = |what: String| yaml::Error::new(node.place, KEY, what);
+        let directory = directory.to_owned();
+        let mut section = RuleSection { directory, reads_files: true, ..RuleSection::default() };
+        for text in &texts {
+            if !text.starts_with(BUILTIN) {
+                let pattern =
+                    text.parse().map_err(|error: PatternError| wrong(error.to_string()))?;
+                section.patterns.push(pattern);
+                continue;
+            }
+            let names = builtin::files().map(|(name, _)| name);
+            let Some(name) = names.iter().find(|name| **name == text) else {
+                return Err(wrong(format!("there is no {text}; there are {}", names.join(", "))));
+            };
+            if !section.builtins.contains(name) {
+                section.builtins.push(name);
+            }
+        }
+        Ok(section)
+    }
+
+    /// Returns the files that exist now. A directory that cannot be listed counts as empty.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        expand(&self.patterns, &self.directory).unwrap_or_default()
+    }
+
+    /// Returns the path of the first pattern without `*` that matches no file, which a server
+    /// ignores.
+    pub fn missing(&self) -> Option<PathBuf> {
+        let named = self.patterns.iter().filter(|pattern| !pattern.to_string().contains('*'));
+        let is_missing = |pattern: &&Pattern| {
+            expand(std::slice::from_ref(*pattern), &self.directory)
+                .is_ok_and(|paths| paths.is_empty())
+        };
+        named.into_iter().find(is_missing).map(|pattern| self.directory.join(pattern.to_string()))
+    }
+
+    /// Reads and checks all files. The error has the mistakes of all of them.
+    pub fn load(&self, options: FileOptions) -> Result<Vec<RuleFile>, RuleFilesError> {
+        let paths = match self.reads_files {
+            true => expand(&self.patterns, &self.directory)?,
+            false => Vec::new(),
+        };
+        if paths.is_empty() && self.builtins.is_empty() {
+            return Ok(Vec::new());
+        }
+        let FileOptions { validation, rules_max, features } = options;
+        let checks = EngineChecks::new(features)?;
+        let options = Options { ignore_unknown_fields: false, validation, rules_max };
+        let (mut files, mut mistakes) = (Vec::new(), String::new());
+        let shipped = builtin::files().into_iter().filter(|(name, _)| self.builtins.contains(name));
+        let shipped =
+            shipped.map(|(name, text)| parse(Path::new(name), text.as_bytes(), &options, &checks));
+        for read in shipped.chain(read_all(&paths, &options, &checks)) {
+            match read {
+                Ok(file) => files.push(file),
+                Err(error) => {
+                    let end = if mistakes.is_empty() { "" } else { "\n" };
+                    // Writing to a string cannot fail.
+                    let _ = write!(mistakes, "{end}{error}");
+                }
+            }
+        }
+        if mistakes.is_empty() { Ok(files) } else { Err(RuleFilesError::Files(mistakes)) }
+    }
+}

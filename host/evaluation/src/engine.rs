@@ -1,0 +1,185 @@
+//! The store as rules see it: queries by an instance of the engine, and samples.
+
+use crate::append::{SeriesNumbers, append};
+use crate::histogram::SharedHistogram;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_plugins::intake::Intake;
+use tidepool_rules::engine::{
+    Answer, Engine, Moment, NewSample, Origin, Query, Reads, Refusal, Sample, Value,
+};
+use tidepool_rules::labels::{LabelSet, METRIC_NAME};
+use tidepool_runtime::{
+    EvaluationHandle, Instance, MatchOp, Matcher, QueryOptions, QueryTimes, ResultSeries, ValueType,
+};
+use tidepool_store::StoreError;
+use tidepool_store::reading::{HeldInstance, Reading};
+use tokio::runtime::Handle;
+
+/// Percentage of an instance's memory for the evaluation; the rest is for blocks and the answer.
+const MEMORY_PERCENT: u64 = 70;
+
+/// Size of a page of an answer.
+const PAGE_BYTES: u32 = 256 * 1024;
+
+/// The store for the evaluation of one group, on one thread.
+pub struct StoreEngine<'a> {
+    pub reading: &'a Reading,
+    /// Answers all queries that follow one another.
+    pub instance: RefCell<HeldInstance<'a>>,
+    pub intake: &'a Intake,
+    pub options: QueryOptions,
+    /// Maximum duration of a rule's query.
+    pub timeout: Duration,
+    pub runtime: &'a Handle,
+    pub is_stopping: &'a AtomicBool,
+    /// Start of the monotonic clock.
+    pub begin: Instant,
+    pub numbers: &'a mut SeriesNumbers,
+    /// Number of queries that were ended by a limit.
+    pub ended: Cell<u64>,
+}
+
+impl StoreEngine<'_> {
+    fn evaluate(&self, query: &Query<'_>) -> Result<Answer<SharedHistogram>, StoreError> {
+        self.reading.check()?;
+        let deadline = Instant::now().checked_add(self.timeout);
+        let limit_bytes = self.reading.limits().memory_bytes_max;
+        let memory_bytes_max = limit_bytes as u64 / 100 * MEMORY_PERCENT;
+        let options = QueryOptions { memory_bytes_max, ..self.options };
+        self.instance.borrow_mut().run(
+            deadline,
+            || false,
+            |instance| answer(instance, query.expression, query.time_ms, options, limit_bytes),
+        )
+    }
+
+    /// Returns the names of the series that an expression reads; `None` if it names none.
+    fn names(&self, expression: &str) -> Option<BTreeSet<String>> {
+        let deadline = Instant::now().checked_add(self.timeout);
+        let selectors = self.instance.borrow_mut().run(
+            deadline,
+            || false,
+            |instance| Ok(instance.selectors(expression, self.options)?),
+        );
+        let name = |matchers: Vec<Matcher>| {
+            let mut equal = matchers.into_iter().filter(|matcher| matcher.op == MatchOp::Equal);
+            equal.find(|matcher| matcher.name == METRIC_NAME).map(|matcher| matcher.value)
+        };
+        selectors.ok()?.ok()?.into_iter().map(name).collect()
+    }
+}
+
+/// Evaluates an expression at a time. The answer may take `limit_bytes`.
+pub(crate) fn answer(
+    instance: &mut Instance,
+    expression: &str,
+    time_ms: i64,
+    options: QueryOptions,
+    limit_bytes: usize,
+) -> Result<Answer<SharedHistogram>, StoreError> {
+    let evaluation = instance.evaluate(expression, QueryTimes::Instant(time_ms), options)??;
+    let answer = collected(instance, evaluation, limit_bytes);
+    let closed = instance.close_evaluation(evaluation);
+    // Why the answer failed says more than that an instance which ended cannot close it.
+    let answer = answer?;
+    closed?;
+    Ok(answer)
+}
+
+fn collected(
+    instance: &mut Instance,
+    evaluation: EvaluationHandle,
+    limit_bytes: usize,
+) -> Result<Answer<SharedHistogram>, StoreError> {
+    Ok(match instance.type_of_query(evaluation)?.0 {
+        ValueType::Vector => Answer::Vector(vector(instance, limit_bytes, |instance| {
+            Ok(instance.next_series(evaluation, PAGE_BYTES)??)
+        })?),
+        ValueType::Scalar => {
+            let page = instance.next_series(evaluation, PAGE_BYTES)??;
+            let value = page.first().and_then(|series| series.values.first());
+            Answer::Scalar(value.copied().unwrap_or(f64::NAN))
+        }
+        ValueType::Matrix | ValueType::String => Answer::Other,
+    })
+}
+
+/// Collects an instant vector, which may take `limit_bytes`.
+fn vector(
+    instance: &mut Instance,
+    limit_bytes: usize,
+    mut next: impl FnMut(&mut Instance) -> Result<Vec<ResultSeries>, StoreError>,
+) -> Result<Vec<Sample<SharedHistogram>>, StoreError> {
+    let (mut samples, mut bytes) = (Vec::new(), 0usize);
+    loop {
+        let page = next(instance)?;
+        if page.is_empty() {
+            return Ok(samples);
+        }
+        for series in page {
+            let labels = series.labels.iter().map(|label| (&*label.name, &*label.value));
+            let labels = LabelSet::new(labels);
+            bytes += size_of::<Sample<SharedHistogram>>() + labels.bytes();
+            let mut histograms = series.histograms.into_iter();
+            let value = match (series.values.first(), histograms.next()) {
+                (Some(value), _) => Value::Float(*value),
+                (None, Some(histogram)) => {
+                    bytes += crate::histogram::bytes(&histogram);
+                    Value::Histogram(SharedHistogram(Arc::new(histogram)))
+                }
+                (None, None) => continue,
+            };
+            if bytes > limit_bytes {
+                return Err(StoreError::NeedsTooMuchMemory);
+            }
+            samples.push(Sample { labels, value });
+        }
+    }
+}
+
+impl Engine for StoreEngine<'_> {
+    type Histogram = SharedHistogram;
+
+    fn query(&self, query: &Query<'_>) -> Result<Answer<SharedHistogram>, String> {
+        self.evaluate(query).map_err(|error| {
+            if let StoreError::Crashed(_) | StoreError::Deadline | StoreError::NeedsTooMuchMemory =
+                &error
+            {
+                self.ended.set(self.ended.get() + 1);
+            }
+            match error {
+                // The texts of these name flags of reads.
+                StoreError::Deadline => {
+                    format!("the query took longer than {:?} (--query-timeout)", self.timeout)
+                }
+                error => error.to_string(),
+            }
+        })
+    }
+
+    fn reads(&self, expression: &str) -> Reads {
+        self.names(expression).map_or(Reads::Anything, Reads::Names)
+    }
+
+    fn append(
+        &mut self,
+        _origin: &Origin<'_>,
+        samples: &[NewSample<SharedHistogram>],
+    ) -> Result<Vec<(usize, Refusal)>, String> {
+        let stored = append(self.intake, self.numbers, samples);
+        self.runtime.block_on(stored).map_err(|error| error.to_string())
+    }
+
+    fn now(&self) -> Moment {
+        Moment { wall_ms: system_now_ms(), monotonic: self.begin.elapsed() }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Relaxed)
+    }
+}

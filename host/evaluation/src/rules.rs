@@ -1,0 +1,257 @@
+//! All rule groups of this process.
+
+use crate::append::SeriesNumbers;
+use crate::config::RulesConfig;
+use crate::engine::StoreEngine;
+use crate::figures::Figures;
+use crate::task::{Running, Source, spawn};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tidepool_lifecycle::boxed::BoxFuture;
+use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_plugins::intake::Intake;
+use tidepool_query::Queries;
+use tidepool_rules::alert::{RestoreRequest, mark_shared};
+use tidepool_rules::file::Kind;
+use tidepool_rules::group::{Defaults, Group, GroupSnapshot, Reloaded, Removed, reload};
+use tidepool_store::reading::{HeldInstance, Reading};
+use tidepool_telemetry::MetricsText;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+/// The evaluation of rules; clones share it.
+#[derive(Clone)]
+pub struct Rules(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub reading: Reading,
+    pub intake: Intake,
+    pub queries: Queries,
+    /// Groups that may be evaluated at the same time.
+    pub turns: Arc<Semaphore>,
+    pub figures: Figures,
+    /// Start of the monotonic clock of all groups.
+    pub begin: Instant,
+    limits: Mutex<Limits>,
+    running: Mutex<Vec<Arc<Running>>>,
+    tasks: Mutex<HashMap<Key, JoinHandle<Group>>>,
+}
+
+/// File and name of a group.
+type Key = (PathBuf, String);
+
+/// Settings that all groups share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub outage_tolerance: Duration,
+    pub grace_period: Duration,
+    /// Maximum number of alerts of a rule.
+    pub alerts_max: usize,
+}
+
+impl From<&RulesConfig> for Limits {
+    fn from(config: &RulesConfig) -> Limits {
+        let &RulesConfig { outage_tolerance, grace_period, alerts_max, .. } = config;
+        Limits { outage_tolerance, grace_period, alerts_max }
+    }
+}
+
+impl Shared {
+    pub fn limits(&self) -> Limits {
+        *lock(&self.limits)
+    }
+
+    pub fn running(&self) -> Vec<Arc<Running>> {
+        lock(&self.running).clone()
+    }
+}
+
+impl Rules {
+    /// Starts the evaluation of all groups, each at its next slot after the WAL has been replayed.
+    pub fn start(config: &RulesConfig, intake: Intake, queries: Queries) -> Rules {
+        let rules = Rules(Arc::new(Shared {
+            reading: intake.store().reading(),
+            intake,
+            queries,
+            turns: Arc::new(Semaphore::new(config.evaluations_max)),
+            figures: Figures::default(),
+            begin: Instant::now(),
+            limits: Mutex::new(config.into()),
+            running: Mutex::default(),
+            tasks: Mutex::default(),
+        }));
+        warn_of_receivers(config);
+        rules.begin(sources(config), Vec::new());
+        rules
+    }
+
+    /// Applies a configuration. Groups that did not change go on; the others end after the rule
+    /// that they evaluate now, and the new ones take over the state of their rules.
+    pub fn apply<'a>(&'a self, config: &'a RulesConfig) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            *lock(&self.0.limits) = config.into();
+            warn_of_receivers(config);
+            let mut new = sources(config);
+            let (mut kept, mut ended) = (Vec::new(), Vec::new());
+            for running in self.0.running() {
+                match new.iter().position(|source| source.is_same(&running.source)) {
+                    Some(position) => {
+                        new.remove(position);
+                        kept.push(running);
+                    }
+                    None => ended.push(running),
+                }
+            }
+            let old = self.end(&ended).await;
+            *lock(&self.0.running) = kept;
+            self.begin(new, old);
+        })
+    }
+
+    /// Stops groups, and returns them.
+    async fn end(&self, ended: &[Arc<Running>]) -> Vec<Group> {
+        ended.iter().for_each(|running| running.stop());
+        let mut groups = Vec::new();
+        for running in ended {
+            let task = lock(&self.0.tasks).remove(&running.source.key());
+            let Some(task) = task else { continue };
+            match task.await {
+                Ok(group) => groups.push(group),
+                Err(error) => tracing::error!(%error, "the task of a rule group panicked"),
+            }
+        }
+        groups
+    }
+
+    /// Starts groups that take over the state of old ones, and ends the old ones that are gone.
+    fn begin(&self, new: Vec<Source>, old: Vec<Group>) {
+        let groups = new.iter().map(Source::group).collect();
+        let Reloaded { groups, removed } = reload(old, groups);
+        // Requests of all groups are compared with each other before any is answered.
+        let mut requests: Vec<Vec<RestoreRequest>> =
+            groups.iter().map(Group::restore_requests).collect();
+        mark_shared(requests.iter_mut().flatten());
+        let mut all = lock(&self.0.running);
+        for (source, group) in new.iter().zip(&groups) {
+            all.push(Running::new(source.clone(), group));
+        }
+        let first = all.len() - groups.len();
+        let started = all[first..].to_vec();
+        drop(all);
+        self.0.figures.retain(|file, name| {
+            self.0.running().iter().any(|running| running.source.is_of(file, name))
+        });
+        let mut tasks = lock(&self.0.tasks);
+        for ((running, group), requests) in started.into_iter().zip(groups).zip(requests) {
+            self.0.figures.add_group(&group);
+            let key = running.source.key();
+            tasks.insert(key, spawn(running, group, requests, Arc::clone(&self.0)));
+        }
+        drop(tasks);
+        for removed in removed {
+            tokio::spawn(write_markers(removed, system_now_ms(), Arc::clone(&self.0)));
+        }
+    }
+
+    /// Ends all evaluation. Series and alerts go on after the next start.
+    pub async fn stop(&self) {
+        let running = std::mem::take(&mut *lock(&self.0.running));
+        self.end(&running).await;
+    }
+
+    /// Returns the state of all groups after their last evaluation, in the order of the files.
+    pub fn snapshot(&self) -> Vec<Arc<GroupSnapshot>> {
+        let mut groups: Vec<_> = self.0.running().iter().map(|group| group.snapshot()).collect();
+        groups.sort_by(|a, b| (&a.file, &a.name).cmp(&(&b.file, &b.name)));
+        groups
+    }
+
+    /// Writes the metrics of rules.
+    pub fn show(&self, text: &mut MetricsText) {
+        self.0.figures.show(text);
+    }
+}
+
+/// Writes the markers of a group that was removed at a time, after its rules could move.
+async fn write_markers(removed: Removed, removed_ms: i64, shared: Arc<Shared>) {
+    let wait_ms = removed.due_ms(removed_ms).saturating_sub(removed_ms);
+    tokio::time::sleep(Duration::from_millis(wait_ms.unsigned_abs())).await;
+    let runtime = Handle::current();
+    let reading = shared.reading.clone();
+    let work = move || {
+        let _entered = runtime.enter();
+        let mut engine = StoreEngine {
+            reading: &shared.reading,
+            instance: HeldInstance::new(&shared.reading).into(),
+            intake: &shared.intake,
+            options: shared.queries.options(),
+            timeout: shared.queries.timeout(),
+            runtime: &runtime,
+            is_stopping: &AtomicBool::new(false),
+            begin: shared.begin,
+            numbers: &mut SeriesNumbers::default(),
+            ended: Cell::new(0),
+        };
+        if let Err(error) = removed.write_markers(removed_ms, &mut engine) {
+            let Removed { file, group, .. } = &removed;
+            tracing::warn!(file, group, error, "could not end the series of a removed rule group");
+        }
+    };
+    if let Err(error) = reading.run(work) {
+        tracing::error!(%error, "could not start a thread for rules");
+    }
+}
+
+impl Source {
+    fn key(&self) -> Key {
+        (self.path.clone(), self.group.name.clone())
+    }
+
+    fn is_of(&self, file: &str, name: &str) -> bool {
+        self.path.to_string_lossy() == file && self.group.name == name
+    }
+
+    /// Whether a group made of this is the same as one made of another. Positions do not count.
+    fn is_same(&self, other: &Source) -> bool {
+        self.path == other.path && self.group().is_same(&other.group())
+    }
+}
+
+fn sources(config: &RulesConfig) -> Vec<Source> {
+    let defaults = Defaults {
+        interval: config.interval,
+        query_offset: config.query_offset,
+        external_labels: Arc::new(config.external_labels.iter().cloned().collect()),
+        external_url: config.external_url.as_str().into(),
+    };
+    let of_file = |file: &tidepool_rules::file::RuleFile| -> Vec<Source> {
+        let source = |group: &tidepool_rules::file::Group| Source {
+            path: file.path.clone(),
+            group: group.clone(),
+            defaults: defaults.clone(),
+        };
+        file.groups.iter().map(source).collect()
+    };
+    config.files.iter().flat_map(of_file).collect()
+}
+
+/// Says that alerts do not reach the receivers that the configuration names.
+fn warn_of_receivers(config: &RulesConfig) {
+    let mut rules =
+        config.files.iter().flat_map(|file| &file.groups).flat_map(|group| &group.rules);
+    if config.has_receivers && rules.any(|rule| matches!(rule.kind, Kind::Alerting { .. })) {
+        tracing::warn!(
+            "alerts are evaluated, stored and shown, but not sent: the section alerting of the \
+             configuration has no effect"
+        );
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

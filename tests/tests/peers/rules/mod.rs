@@ -1,0 +1,4 @@
+//! Recording and alerting rules.
+
+mod samples;
+mod verdicts;
