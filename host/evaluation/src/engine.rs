@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 const MEMORY_PERCENT: u64 = 70;
 
 /// Size of a page of an answer.
-const PAGE_BYTES: u32 = 256 * 1024;
+pub(crate) const PAGE_BYTES: u32 = 256 * 1024;
 
 /// The store for the evaluation of one group, on one thread.
 pub struct StoreEngine<'a> {
@@ -47,25 +47,23 @@ pub struct StoreEngine<'a> {
 impl StoreEngine<'_> {
     fn evaluate(&self, query: &Query<'_>) -> Result<Answer<SharedHistogram>, StoreError> {
         self.reading.check()?;
-        let deadline = Instant::now().checked_add(self.timeout);
         let limit_bytes = self.reading.limits().memory_bytes_max;
         let memory_bytes_max = limit_bytes as u64 / 100 * MEMORY_PERCENT;
         let options = QueryOptions { memory_bytes_max, ..self.options };
-        self.instance.borrow_mut().run(
-            deadline,
-            || false,
-            |instance| answer(instance, query.expression, query.time_ms, options, limit_bytes),
-        )
+        self.run(|instance| answer(instance, query.expression, query.time_ms, options, limit_bytes))
+    }
+
+    fn run<T>(
+        &self,
+        work: impl FnOnce(&mut Instance) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let deadline = Instant::now().checked_add(self.timeout);
+        self.instance.borrow_mut().run(deadline, || false, work)
     }
 
     /// Returns the names of the series that an expression reads; `None` if it names none.
     fn names(&self, expression: &str) -> Option<BTreeSet<String>> {
-        let deadline = Instant::now().checked_add(self.timeout);
-        let selectors = self.instance.borrow_mut().run(
-            deadline,
-            || false,
-            |instance| Ok(instance.selectors(expression, self.options)?),
-        );
+        let selectors = self.run(|instance| Ok(instance.selectors(expression, self.options)?));
         let name = |matchers: Vec<Matcher>| {
             let mut equal = matchers.into_iter().filter(|matcher| matcher.op == MatchOp::Equal);
             equal.find(|matcher| matcher.name == METRIC_NAME).map(|matcher| matcher.value)
@@ -82,13 +80,31 @@ pub(crate) fn answer(
     options: QueryOptions,
     limit_bytes: usize,
 ) -> Result<Answer<SharedHistogram>, StoreError> {
+    evaluated(instance, expression, time_ms, options, |instance, evaluation| {
+        collected(instance, evaluation, limit_bytes)
+    })
+}
+
+/// Evaluates an expression at a time, and has its answer read.
+pub(crate) fn evaluated<T>(
+    instance: &mut Instance,
+    expression: &str,
+    time_ms: i64,
+    options: QueryOptions,
+    read: impl FnOnce(&mut Instance, EvaluationHandle) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     let evaluation = instance.evaluate(expression, QueryTimes::Instant(time_ms), options)??;
-    let answer = collected(instance, evaluation, limit_bytes);
+    let answer = read(instance, evaluation);
     let closed = instance.close_evaluation(evaluation);
     // Why the answer failed says more than that an instance which ended cannot close it.
     let answer = answer?;
     closed?;
     Ok(answer)
+}
+
+/// Labels of a series of an answer.
+pub(crate) fn labels(series: &ResultSeries) -> LabelSet {
+    LabelSet::new(series.labels.iter().map(|label| (&*label.name, &*label.value)))
 }
 
 fn collected(
@@ -122,8 +138,7 @@ fn vector(
             return Ok(samples);
         }
         for series in page {
-            let labels = series.labels.iter().map(|label| (&*label.name, &*label.value));
-            let labels = LabelSet::new(labels);
+            let labels = labels(&series);
             bytes += size_of::<Sample<SharedHistogram>>() + labels.bytes();
             let mut histograms = series.histograms.into_iter();
             let value = match (series.values.first(), histograms.next()) {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use tidepool_rules::group::{Group, Report};
 use tidepool_telemetry::{MetricsText, escaped};
 
-/// Figures of all groups.
 #[derive(Default)]
 pub struct Figures(Mutex<All>);
 

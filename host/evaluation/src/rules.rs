@@ -69,6 +69,27 @@ impl Shared {
     pub fn running(&self) -> Vec<Arc<Running>> {
         lock(&self.running).clone()
     }
+
+    /// Returns the store as rules of a group see it, for one thread.
+    pub fn engine<'a>(
+        &'a self,
+        runtime: &'a Handle,
+        is_stopping: &'a AtomicBool,
+        numbers: &'a mut SeriesNumbers,
+    ) -> StoreEngine<'a> {
+        StoreEngine {
+            reading: &self.reading,
+            instance: HeldInstance::new(&self.reading).into(),
+            intake: &self.intake,
+            options: self.queries.options(),
+            timeout: self.queries.timeout(),
+            runtime,
+            is_stopping,
+            begin: self.begin,
+            numbers,
+            ended: Cell::new(0),
+        }
+    }
 }
 
 impl Rules {
@@ -185,18 +206,8 @@ async fn write_markers(removed: Removed, removed_ms: i64, shared: Arc<Shared>) {
     let reading = shared.reading.clone();
     let work = move || {
         let _entered = runtime.enter();
-        let mut engine = StoreEngine {
-            reading: &shared.reading,
-            instance: HeldInstance::new(&shared.reading).into(),
-            intake: &shared.intake,
-            options: shared.queries.options(),
-            timeout: shared.queries.timeout(),
-            runtime: &runtime,
-            is_stopping: &AtomicBool::new(false),
-            begin: shared.begin,
-            numbers: &mut SeriesNumbers::default(),
-            ended: Cell::new(0),
-        };
+        let (is_stopping, mut numbers) = (AtomicBool::new(false), SeriesNumbers::default());
+        let mut engine = shared.engine(&runtime, &is_stopping, &mut numbers);
         if let Err(error) = removed.write_markers(removed_ms, &mut engine) {
             let Removed { file, group, .. } = &removed;
             tracing::warn!(file, group, error, "could not end the series of a removed rule group");

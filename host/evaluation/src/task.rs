@@ -2,9 +2,7 @@
 
 use crate::Shared;
 use crate::append::SeriesNumbers;
-use crate::engine::StoreEngine;
 use crate::restore::restore;
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +12,12 @@ use tidepool_rules::alert::{RestoreOptions, RestoreRequest};
 use tidepool_rules::clock::Trust;
 use tidepool_rules::file;
 use tidepool_rules::group::{Defaults, Group, GroupSnapshot, Options};
-use tidepool_store::reading::HeldInstance;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// Interval of checking whether the WAL has been replayed.
 const READY_POLL: Duration = Duration::from_millis(20);
 
-/// A group as configured.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub path: PathBuf,
@@ -194,18 +190,7 @@ fn evaluate(
 ) -> Group {
     let runtime = tokio::runtime::Handle::current();
     let limits = shared.limits();
-    let mut engine = StoreEngine {
-        reading: &shared.reading,
-        instance: HeldInstance::new(&shared.reading).into(),
-        intake: &shared.intake,
-        options: shared.queries.options(),
-        timeout: shared.queries.timeout(),
-        runtime: &runtime,
-        is_stopping: &running.is_stopping,
-        begin: shared.begin,
-        numbers,
-        ended: Cell::new(0),
-    };
+    let mut engine = shared.engine(&runtime, &running.is_stopping, numbers);
     if !requests.is_empty() {
         let begun = Instant::now();
         let options = RestoreOptions {

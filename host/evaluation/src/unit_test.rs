@@ -3,7 +3,7 @@
 //! Time is that of the test: nothing is cut to blocks, and retention does not apply.
 
 use crate::append::{pieces, refusal};
-use crate::engine::answer;
+use crate::engine::{PAGE_BYTES, answer, evaluated, labels};
 use crate::histogram::SharedHistogram;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,13 +18,12 @@ use tidepool_query::QueryFeatures;
 use tidepool_rules::engine::{
     Answer, Engine, Moment, NewSample, NewValue, Origin, Query, Refusal, Value,
 };
-use tidepool_rules::labels::LabelSet;
 use tidepool_rules::unit_test::histogram::{Buckets, Histogram, ResetHint};
 use tidepool_rules::unit_test::{Conditions, Dumped, Laboratory, Store};
 use tidepool_runtime::{
     BucketSpan as Span, Columns, CounterReset, EvaluationHandle, Instance, InstanceLimits,
-    InstanceLogs, InstanceStorage, Label, NativeHistogram, Options, QueryOptions, QueryTimes,
-    ResultSeries, Role, Runtime, in_words,
+    InstanceLogs, InstanceStorage, Label, NativeHistogram, Options, QueryOptions, ResultSeries,
+    Role, Runtime, in_words,
 };
 use tidepool_store::{StoreError, random_seed};
 
@@ -39,9 +38,6 @@ const BLOCK_DURATION_MS: i64 = 24 * 3_600_000;
 
 /// Size of the part of a log that one call replays. There is none.
 const REPLAY_BYTES: u32 = 64 << 10;
-
-/// Size of a page of an answer.
-const PAGE_BYTES: u32 = 256 << 10;
 
 /// Number of directories of this process.
 static DIRECTORIES: AtomicU64 = AtomicU64::new(0);
@@ -225,12 +221,7 @@ impl InstanceStore {
         time_ms: i64,
     ) -> Result<Vec<Dumped<SharedHistogram>>, StoreError> {
         let mut instance = self.instance.borrow_mut();
-        let times = QueryTimes::Instant(time_ms);
-        let evaluation = instance.evaluate(expression, times, self.options)??;
-        let all = all_series(&mut instance, evaluation);
-        let closed = instance.close_evaluation(evaluation);
-        let mut all = all?;
-        closed?;
+        let mut all = evaluated(&mut instance, expression, time_ms, self.options, all_series)?;
         all.sort_by(|one, other| one.labels.iter().cmp(other.labels.iter()));
         Ok(all)
     }
@@ -263,8 +254,7 @@ fn all_series(
 }
 
 fn dumped(series: ResultSeries) -> Dumped<SharedHistogram> {
-    let labels = series.labels.iter().map(|label| (&*label.name, &*label.value));
-    let labels = LabelSet::new(labels);
+    let labels = labels(&series);
     let floats = series.times_ms.into_iter().zip(series.values.into_iter().map(Value::Float));
     let histograms = series.histograms.into_iter();
     let histograms = histograms.map(|it| Value::Histogram(SharedHistogram(Arc::new(it))));

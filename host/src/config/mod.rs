@@ -121,7 +121,6 @@ pub struct ServeConfig {
     /// Destinations that receive all samples by remote write.
     pub forward: ForwardConfig,
     pub scrape: ScrapeConfig,
-    /// Recording and alerting rules.
     pub rules: RulesConfig,
     /// Interval at which configuration files are checked for changes; `None` disables the checks.
     pub reload_interval: Option<Duration>,

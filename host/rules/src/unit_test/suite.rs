@@ -12,7 +12,6 @@ pub struct Suite {
     pub aborted: Option<String>,
 }
 
-/// A test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     pub name: String,
