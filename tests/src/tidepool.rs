@@ -213,6 +213,7 @@ impl Config {
         arguments.extend(["--listen".into(), address.to_string().into()]);
         if !self.has_builtin_metrics {
             arguments.extend(["--no-host-metrics".into(), "--no-own-metrics".into()]);
+            arguments.push("--no-default-rules".into());
         }
         arguments.extend(self.flags.iter().cloned());
         let mut program = binary();

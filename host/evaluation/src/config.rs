@@ -8,7 +8,8 @@ use std::time::Duration;
 use tidepool_query::QueryFeatures;
 use tidepool_rules::builtin;
 use tidepool_rules::file::{
-    NameValidation, Options, Pattern, PatternError, RuleFile, expand, parse, read_all,
+    Checks, NameValidation, Options, Pattern, PatternError, RuleFile, RuleFileError, expand, parse,
+    read_all,
 };
 use tidepool_settings::yaml;
 
@@ -57,6 +58,9 @@ pub struct RulesConfig {
     pub section: RuleSection,
     /// The files of the section.
     pub files: Vec<RuleFile>,
+    /// Files that ship with the program and that the section does not name. Their rules are
+    /// evaluated and shown, but write no samples.
+    pub defaults: Vec<RuleFile>,
     /// Default of a group's `interval`: `global.evaluation_interval`.
     pub interval: Duration,
     /// Default of a group's `query_offset`: `global.rule_query_offset`.
@@ -130,20 +134,55 @@ impl RuleSection {
         let FileOptions { validation, rules_max, features } = options;
         let checks = EngineChecks::new(features)?;
         let options = Options { ignore_unknown_fields: false, validation, rules_max };
-        let (mut files, mut mistakes) = (Vec::new(), String::new());
-        let shipped = builtin::files().into_iter().filter(|(name, _)| self.builtins.contains(name));
-        let shipped =
-            shipped.map(|(name, text)| parse(Path::new(name), text.as_bytes(), &options, &checks));
-        for read in shipped.chain(read_all(&paths, &options, &checks)) {
-            match read {
-                Ok(file) => files.push(file),
-                Err(error) => {
-                    let end = if mistakes.is_empty() { "" } else { "\n" };
-                    // Writing to a string cannot fail.
-                    let _ = write!(mistakes, "{end}{error}");
-                }
+        let shipped = shipped(&options, &checks, |name| self.builtins.contains(&name));
+        without_mistakes(shipped.chain(read_all(&paths, &options, &checks)))
+    }
+
+    /// Reads the files that ship with the program and that the section does not name.
+    pub fn load_defaults(&self) -> Result<Vec<RuleFile>, RuleFilesError> {
+        let options = Options::default();
+        without_mistakes(shipped(&options, &Tested, |name| !self.builtins.contains(&name)))
+    }
+}
+
+/// Reads the files that ship with the program and whose names are taken.
+fn shipped<'a>(
+    options: &'a Options,
+    checks: &'a impl Checks,
+    is_taken: impl Fn(&'static str) -> bool + 'a,
+) -> impl Iterator<Item = Result<RuleFile, RuleFileError>> + 'a {
+    let files = builtin::files().into_iter().filter(move |(name, _)| is_taken(name));
+    files.map(|(name, text)| parse(Path::new(name), text.as_bytes(), options, checks))
+}
+
+/// Returns all files, or the mistakes of all of them.
+fn without_mistakes(
+    all: impl Iterator<Item = Result<RuleFile, RuleFileError>>,
+) -> Result<Vec<RuleFile>, RuleFilesError> {
+    let (mut files, mut mistakes) = (Vec::new(), String::new());
+    for read in all {
+        match read {
+            Ok(file) => files.push(file),
+            Err(error) => {
+                let end = if mistakes.is_empty() { "" } else { "\n" };
+                // Writing to a string cannot fail.
+                let _ = write!(mistakes, "{end}{error}");
             }
         }
-        if mistakes.is_empty() { Ok(files) } else { Err(RuleFilesError::Files(mistakes)) }
+    }
+    if mistakes.is_empty() { Ok(files) } else { Err(RuleFilesError::Files(mistakes)) }
+}
+
+/// Accepts expressions and templates that the tests of the program have checked: an instance of the
+/// engine for that would make each start slower.
+struct Tested;
+
+impl Checks for Tested {
+    fn expression(&self, _text: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn template(&self, _alert: &str, _text: &str) -> Result<(), String> {
+        Ok(())
     }
 }

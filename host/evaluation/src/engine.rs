@@ -40,6 +40,8 @@ pub struct StoreEngine<'a> {
     /// Start of the monotonic clock.
     pub begin: Instant,
     pub numbers: &'a mut SeriesNumbers,
+    /// Whether samples are stored; otherwise they are dropped.
+    pub stores: bool,
     /// Number of queries that were ended by a limit.
     pub ended: Cell<u64>,
 }
@@ -186,6 +188,9 @@ impl Engine for StoreEngine<'_> {
         _origin: &Origin<'_>,
         samples: &[NewSample<SharedHistogram>],
     ) -> Result<Vec<(usize, Refusal)>, String> {
+        if !self.stores {
+            return Ok(Vec::new());
+        }
         let stored = append(self.intake, self.numbers, samples);
         self.runtime.block_on(stored).map_err(|error| error.to_string())
     }

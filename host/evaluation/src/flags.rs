@@ -15,6 +15,12 @@ pub struct RuleFlags {
     /// More rules are an error of the configuration.
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     pub rules_max: usize,
+    /// Do not evaluate the rules that ship with tidepool
+    ///
+    /// Without this flag, the files builtin:node and builtin:tidepool are evaluated once a minute
+    /// and shown, but write no samples unless rule_files names them.
+    #[arg(long)]
+    pub no_default_rules: bool,
     /// Maximum number of alerts of one rule
     ///
     /// A rule that would exceed it fails, and keeps the alerts that it has. All rules together may
@@ -43,7 +49,8 @@ pub struct RuleFlags {
 }
 
 impl RuleFlags {
-    pub const MARKS: Marks = Marks { reloadable: &["rule_files"], ..Marks::NONE };
+    pub const MARKS: Marks =
+        Marks { reloadable: &["rule_files", "no-default-rules"], ..Marks::NONE };
 
     /// Returns the part of the configuration that comes from flags.
     pub fn config(self) -> RulesConfig {

@@ -16,7 +16,7 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_plugins::intake::Intake;
 use tidepool_query::Queries;
 use tidepool_rules::alert::{RestoreRequest, mark_shared};
-use tidepool_rules::file::Kind;
+use tidepool_rules::file::{self, Kind, RuleFile};
 use tidepool_rules::group::{Defaults, Group, GroupSnapshot, Reloaded, Removed, reload};
 use tidepool_store::reading::{HeldInstance, Reading};
 use tidepool_telemetry::MetricsText;
@@ -76,6 +76,7 @@ impl Shared {
         runtime: &'a Handle,
         is_stopping: &'a AtomicBool,
         numbers: &'a mut SeriesNumbers,
+        stores: bool,
     ) -> StoreEngine<'a> {
         StoreEngine {
             reading: &self.reading,
@@ -87,6 +88,7 @@ impl Shared {
             is_stopping,
             begin: self.begin,
             numbers,
+            stores,
             ended: Cell::new(0),
         }
     }
@@ -134,7 +136,7 @@ impl Rules {
         })
     }
 
-    /// Stops groups, and returns them.
+    /// Stops groups, and returns those whose samples are stored.
     async fn end(&self, ended: &[Arc<Running>]) -> Vec<Group> {
         ended.iter().for_each(|running| running.stop());
         let mut groups = Vec::new();
@@ -142,7 +144,9 @@ impl Rules {
             let task = lock(&self.0.tasks).remove(&running.source.key());
             let Some(task) = task else { continue };
             match task.await {
-                Ok(group) => groups.push(group),
+                Ok(group) if running.source.stores => groups.push(group),
+                // What was never stored needs no markers, and is nothing to go on with.
+                Ok(_) => {}
                 Err(error) => tracing::error!(%error, "the task of a rule group panicked"),
             }
         }
@@ -151,12 +155,21 @@ impl Rules {
 
     /// Starts groups that take over the state of old ones, and ends the old ones that are gone.
     fn begin(&self, new: Vec<Source>, old: Vec<Group>) {
+        let (mut new, shown): (Vec<Source>, Vec<Source>) =
+            new.into_iter().partition(|source| source.stores);
         let groups = new.iter().map(Source::group).collect();
-        let Reloaded { groups, removed } = reload(old, groups);
+        let Reloaded { mut groups, removed } = reload(old, groups);
         // Requests of all groups are compared with each other before any is answered.
         let mut requests: Vec<Vec<RestoreRequest>> =
             groups.iter().map(Group::restore_requests).collect();
         mark_shared(requests.iter_mut().flatten());
+        for source in shown {
+            let mut group = source.group();
+            group.skip_restore();
+            groups.push(group);
+            requests.push(Vec::new());
+            new.push(source);
+        }
         let mut all = lock(&self.0.running);
         for (source, group) in new.iter().zip(&groups) {
             all.push(Running::new(source.clone(), group));
@@ -169,7 +182,9 @@ impl Rules {
         });
         let mut tasks = lock(&self.0.tasks);
         for ((running, group), requests) in started.into_iter().zip(groups).zip(requests) {
-            self.0.figures.add_group(&group);
+            if running.source.stores {
+                self.0.figures.add_group(&group);
+            }
             let key = running.source.key();
             tasks.insert(key, spawn(running, group, requests, Arc::clone(&self.0)));
         }
@@ -207,7 +222,7 @@ async fn write_markers(removed: Removed, removed_ms: i64, shared: Arc<Shared>) {
     let work = move || {
         let _entered = runtime.enter();
         let (is_stopping, mut numbers) = (AtomicBool::new(false), SeriesNumbers::default());
-        let mut engine = shared.engine(&runtime, &is_stopping, &mut numbers);
+        let mut engine = shared.engine(&runtime, &is_stopping, &mut numbers, true);
         if let Err(error) = removed.write_markers(removed_ms, &mut engine) {
             let Removed { file, group, .. } = &removed;
             tracing::warn!(file, group, error, "could not end the series of a removed rule group");
@@ -229,9 +244,13 @@ impl Source {
 
     /// Whether a group made of this is the same as one made of another. Positions do not count.
     fn is_same(&self, other: &Source) -> bool {
-        self.path == other.path && self.group().is_same(&other.group())
+        let stores_alike = self.stores == other.stores;
+        stores_alike && self.path == other.path && self.group().is_same(&other.group())
     }
 }
+
+/// Interval of groups that ship with the program, if the configuration does not name them.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
 
 fn sources(config: &RulesConfig) -> Vec<Source> {
     let defaults = Defaults {
@@ -240,15 +259,21 @@ fn sources(config: &RulesConfig) -> Vec<Source> {
         external_labels: Arc::new(config.external_labels.iter().cloned().collect()),
         external_url: config.external_url.as_str().into(),
     };
-    let of_file = |file: &tidepool_rules::file::RuleFile| -> Vec<Source> {
-        let source = |group: &tidepool_rules::file::Group| Source {
-            path: file.path.clone(),
-            group: group.clone(),
-            defaults: defaults.clone(),
-        };
-        file.groups.iter().map(source).collect()
+    let shown = Defaults { interval: DEFAULT_INTERVAL, ..defaults.clone() };
+    let source = |file: &RuleFile, group: &file::Group, defaults: &Defaults, stores: bool| Source {
+        path: file.path.clone(),
+        group: group.clone(),
+        defaults: defaults.clone(),
+        stores,
     };
-    config.files.iter().flat_map(of_file).collect()
+    let all = [(&config.files, defaults, true), (&config.defaults, shown, false)];
+    let mut sources = Vec::new();
+    for (files, defaults, stores) in all {
+        for file in files {
+            sources.extend(file.groups.iter().map(|group| source(file, group, &defaults, stores)));
+        }
+    }
+    sources
 }
 
 /// Says that alerts do not reach the receivers that the configuration names.

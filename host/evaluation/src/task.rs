@@ -23,6 +23,8 @@ pub struct Source {
     pub path: PathBuf,
     pub group: file::Group,
     pub defaults: Defaults,
+    /// Whether its rules write samples.
+    pub stores: bool,
 }
 
 impl Source {
@@ -190,7 +192,7 @@ fn evaluate(
 ) -> Group {
     let runtime = tokio::runtime::Handle::current();
     let limits = shared.limits();
-    let mut engine = shared.engine(&runtime, &running.is_stopping, numbers);
+    let mut engine = shared.engine(&runtime, &running.is_stopping, numbers, running.source.stores);
     if !requests.is_empty() {
         let begun = Instant::now();
         let options = RestoreOptions {

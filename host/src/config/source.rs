@@ -218,7 +218,7 @@ fn configured(
 ) -> Result<(ServeConfig, Settings), ConfigError> {
     let args = serve_args(matches)?;
     args.check().map_err(ConfigError::Contradiction)?;
-    let rules_max = args.rules.rules_max;
+    let (rules_max, has_default_rules) = (args.rules.rules_max, !args.rules.no_default_rules);
     let mut config = ServeConfig::from(args);
     // Sections of the file have no flags, so they are added before the whole is checked.
     let plugins = config.plugins.with_plugins(sections.plugins.clone());
@@ -232,6 +232,9 @@ fn configured(
         rules_max,
         features: config.queries.features,
     })?;
+    if has_default_rules {
+        config.rules.defaults = sections.rules.load_defaults()?;
+    }
     config.rules.section = sections.rules.clone();
     config.rules.interval = global.evaluation_interval;
     config.rules.query_offset = global.rule_query_offset;

@@ -2,6 +2,7 @@
 //! whole program, from reading the machine's files to the log, compared with a scrape of
 //! node_exporter.
 
+use serde_json::Value;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tidepool_tests::wait;
 /// work on the machine makes caches cold.
 const ROUNDS: usize = 10;
 const TIMES: usize = 4;
+const NO_RULES: &str = "--no-default-rules";
 const INTERVAL: &str = "--host-metrics-interval=1s";
 /// Number of rounds before that, in which series are new.
 const WARM_UP: usize = 5;
@@ -23,6 +25,8 @@ const WARM_UP: usize = 5;
 /// depends on the machine and on how cold its caches are after a second, as does node_exporter's
 /// time for one page, which another program must then parse and store.
 const ROUND_TO_EXPORTER_MAX: f64 = 0.6;
+/// Time of a group's last evaluation before its first one.
+const NEVER: &str = "0001-01-01T00:00:00Z";
 const APPENDED: &str = "prometheus_tsdb_head_samples_appended_total";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -75,8 +79,9 @@ fn scrape(url: &str, is_over: &mpsc::Receiver<()>) -> usize {
 
 #[test]
 fn a_round_of_host_metrics_costs_less_than_a_scrape_of_node_exporter() {
-    let recording =
-        start(|config| config.with_builtin_metrics().flag("--no-own-metrics").flag(INTERVAL));
+    let recording = start(|config| {
+        config.with_builtin_metrics().flag("--no-own-metrics").flag(INTERVAL).flag(NO_RULES)
+    });
     let idle = start(|config| config);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let exporter = node_exporter::launch(directory.path()).expect("node_exporter is built");
@@ -119,19 +124,32 @@ fn a_round_of_host_metrics_costs_less_than_a_scrape_of_node_exporter() {
 
 #[test]
 fn a_node_that_records_its_machine_takes_little_memory() {
+    check_memory(|config| config.flag(NO_RULES), RESIDENT_BYTES_MAX);
+}
+
+/// Checks the memory of a node once it has stored some rounds and evaluated all of its rules.
+pub fn check_memory(configure: impl FnOnce(Config) -> Config, resident_bytes_max: u64) {
     // More often than by default, so that some rounds count. No other request is sent, because it
     // would take memory of its own.
-    let store = start(|config| config.with_builtin_metrics().flag(INTERVAL));
+    let store = start(|config| configure(config.with_builtin_metrics().flag(INTERVAL)));
     let warm = || {
         let series = store.metric("prometheus_tsdb_head_series").filter(|series| *series > 0.0)?;
         (store.metric(APPENDED)? >= series * WARM_UP as f64).then_some(())
     };
     wait::until("rounds", TIMEOUT, warm).unwrap_or_else(|error| panic!("{error}"));
+    // Each group has its first slot within a minute.
+    let evaluated = || {
+        let answer = Client::default().get(&(store.server.url() + "/api/v1/rules")).ok()?;
+        let answer: Value = serde_json::from_slice(&answer.body).ok()?;
+        let mut groups = answer["data"]["groups"].as_array()?.iter();
+        groups.all(|group| group["lastEvaluation"] != NEVER).then_some(())
+    };
+    wait::until("evaluations", TIMEOUT, evaluated).unwrap_or_else(|error| panic!("{error}"));
     let settled = || {
         let Usage { memory_bytes, anonymous_memory_bytes, .. } = usage(&store);
         println!("{} KiB, {} KiB of its own", memory_bytes >> 10, anonymous_memory_bytes >> 10);
         let is_little =
-            memory_bytes <= RESIDENT_BYTES_MAX && anonymous_memory_bytes <= ANONYMOUS_BYTES_MAX;
+            memory_bytes <= resident_bytes_max && anonymous_memory_bytes <= ANONYMOUS_BYTES_MAX;
         is_little.then_some(())
     };
     wait::until("little memory", Duration::from_secs(30), settled).expect("it is within bounds");

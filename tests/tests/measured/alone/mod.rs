@@ -2,7 +2,7 @@
 
 mod churn;
 mod footprint;
-mod host_metrics;
+pub mod host_metrics;
 mod memory;
 mod queries;
 mod runaway;
