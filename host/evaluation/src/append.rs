@@ -18,7 +18,7 @@ use tidepool_protocol::prom::rows::{
 };
 use tidepool_rules::engine::{NewSample, NewValue, Refusal};
 use tidepool_rules::labels::LabelSet;
-use tidepool_runtime::{Columns, Label, RefusalReason, in_words};
+use tidepool_runtime::{Columns, Label, RefusalReason, RefusedRow, in_words};
 use tidepool_store::{BodyRoom, ScrapeRows, StoreError};
 
 /// Number of unused series that are not worth forgetting.
@@ -27,10 +27,10 @@ const KEPT_MIN: usize = 1000;
 /// Attempts to store the samples of a rule while series are dropped in between.
 const ATTEMPTS: usize = 3;
 
-type Sample = NewSample<SharedHistogram>;
+pub(crate) type Sample = NewSample<SharedHistogram>;
 
 /// What of the samples was refused, with positions.
-type Refused = Vec<(usize, Refusal)>;
+pub(crate) type Refused = Vec<(usize, Refusal)>;
 
 /// Numbers of the series of a group, which spare a call of the head for each rule.
 #[derive(Default)]
@@ -84,11 +84,7 @@ async fn numbers(
     let new: Vec<&Sample> = samples.iter().filter(is_new).collect();
     let mut refused = HashMap::new();
     if !new.is_empty() {
-        let label_sets = new.iter().map(|sample| {
-            let label =
-                |(name, value): (&str, &str)| Label { name: name.into(), value: value.into() };
-            sample.series.iter().map(label).collect()
-        });
+        let label_sets = new.iter().map(|sample| labels(&sample.series));
         let found = intake.store().series_numbers(label_sets).await?;
         if found.generation != known.generation && !known.numbers.is_empty() {
             return Err(StoreError::SeriesGone);
@@ -124,28 +120,9 @@ async fn append_at_once(
     known: &mut SeriesNumbers,
     samples: &[Sample],
 ) -> Result<Refused, StoreError> {
-    let is_histogram = |sample: &Sample| matches!(sample.value, NewValue::Histogram(_));
-    let numbers = numbers(intake, known, samples).await?;
-    let mut refused = Vec::new();
-    let (mut ended, mut ended_at_ms) = (Vec::new(), 0);
-    let mut positions = Vec::new();
-    let mut columns = Columns { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() };
-    for (position, (sample, number)) in samples.iter().zip(numbers).enumerate() {
-        match (number, &sample.value) {
-            (Err(why), _) => refused.push((position, Refusal::Other(why))),
-            (Ok(number), NewValue::Stale) => {
-                ended.push(number);
-                ended_at_ms = sample.time_ms;
-            }
-            (Ok(number), NewValue::Float(value)) => {
-                positions.push(position);
-                columns.series.push(number);
-                columns.timestamps_ms.push(sample.time_ms);
-                columns.values.push(*value);
-            }
-            (Ok(_), NewValue::Histogram(_)) => {}
-        }
-    }
+    let sorted = Sorted::new(samples, numbers(intake, known, samples).await?);
+    let Sorted { columns, ended, ended_at_ms, .. } = &sorted;
+    let columns = columns.clone();
     let rows = ScrapeRows {
         bodies: pieces(samples, is_histogram)
             .into_iter()
@@ -153,8 +130,8 @@ async fn append_at_once(
             .collect(),
         generation: known.generation,
         count: columns.series.len(),
-        ended,
-        ended_at_ms,
+        ended: ended.clone(),
+        ended_at_ms: *ended_at_ms,
         rows: Box::new(move |range| Columns {
             series: columns.series[range.clone()].to_vec(),
             timestamps_ms: columns.timestamps_ms[range.clone()].to_vec(),
@@ -162,18 +139,76 @@ async fn append_at_once(
         }),
     };
     let (of_bodies, rows) = intake.store().append_scrape(rows).await?;
-    for row in rows {
-        if let Some(position) = positions.get(row.row as usize) {
-            refused.push((*position, refusal(row.reason)));
+    let first = of_bodies.refusals.first();
+    Ok(sorted.refused(samples, &rows, first.map(|first| first.reason)))
+}
+
+pub(crate) fn is_histogram(sample: &Sample) -> bool {
+    matches!(sample.value, NewValue::Histogram(_))
+}
+
+/// Samples with the numbers of their series, by what is stored in the same way.
+pub(crate) struct Sorted {
+    pub columns: Columns,
+    /// Positions of the rows of the columns.
+    positions: Vec<usize>,
+    /// Series that end.
+    pub ended: Vec<u64>,
+    pub ended_at_ms: i64,
+    /// Samples whose series has no number.
+    refused: Refused,
+}
+
+impl Sorted {
+    pub fn new(
+        samples: &[Sample],
+        numbers: impl IntoIterator<Item = Result<u64, String>>,
+    ) -> Sorted {
+        let columns = Columns { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() };
+        let (positions, ended, refused) = Default::default();
+        let mut sorted = Sorted { columns, positions, ended, ended_at_ms: 0, refused };
+        for (position, (sample, number)) in samples.iter().zip(numbers).enumerate() {
+            match (number, &sample.value) {
+                (Err(why), _) => sorted.refused.push((position, Refusal::Other(why))),
+                (Ok(number), NewValue::Stale) => {
+                    sorted.ended.push(number);
+                    sorted.ended_at_ms = sample.time_ms;
+                }
+                (Ok(number), NewValue::Float(value)) => {
+                    sorted.positions.push(position);
+                    sorted.columns.series.push(number);
+                    sorted.columns.timestamps_ms.push(sample.time_ms);
+                    sorted.columns.values.push(*value);
+                }
+                (Ok(_), NewValue::Histogram(_)) => {}
+            }
         }
+        sorted
     }
-    // Bodies do not tell which rows were refused. Those of a rule have one time, so mostly it is
-    // all of them.
-    if let Some(first) = of_bodies.refusals.first() {
-        let histograms = samples.iter().enumerate().filter(|(_, sample)| is_histogram(sample));
-        refused.extend(histograms.map(|(position, _)| (position, refusal(first.reason))));
+
+    /// Returns what was refused: rows of the columns, and histograms for a reason. Bodies do not
+    /// tell which rows were refused. Those of a rule have one time, so mostly it is all of them.
+    pub fn refused(
+        self,
+        samples: &[Sample],
+        rows: &[RefusedRow],
+        histograms: Option<RefusalReason>,
+    ) -> Refused {
+        let mut refused = self.refused;
+        let position = |row: &RefusedRow| self.positions.get(row.row as usize).copied();
+        refused.extend(rows.iter().filter_map(|row| Some((position(row)?, refusal(row.reason)))));
+        if let Some(reason) = histograms {
+            let all = samples.iter().enumerate().filter(|(_, sample)| is_histogram(sample));
+            refused.extend(all.map(|(position, _)| (position, refusal(reason))));
+        }
+        refused
     }
-    Ok(refused)
+}
+
+/// Returns a label set as the store takes it.
+pub(crate) fn labels(series: &LabelSet) -> Vec<Label> {
+    let label = |(name, value): (&str, &str)| Label { name: name.into(), value: value.into() };
+    series.iter().map(label).collect()
 }
 
 /// Encodes samples as write requests.
@@ -204,7 +239,7 @@ pub(crate) fn pieces(samples: &[Sample], is_part: impl Fn(&Sample) -> bool) -> V
     pieces
 }
 
-pub(crate) fn refusal(reason: RefusalReason) -> Refusal {
+fn refusal(reason: RefusalReason) -> Refusal {
     match reason {
         RefusalReason::OutOfOrder => Refusal::OutOfOrder,
         RefusalReason::DuplicateSample => Refusal::Duplicate,

@@ -1,7 +1,7 @@
 //! Checks of rule files that need the engine: the syntax of expressions.
 
 use std::cell::RefCell;
-use tidepool_disk::{BlockDirs, DataDir, DiskError};
+use tidepool_disk::BlockDirs;
 use tidepool_query::QueryFeatures;
 use tidepool_rules::file::Checks;
 use tidepool_rules::template::Template;
@@ -17,8 +17,6 @@ const MEMORY_BYTES_MAX: usize = 64 << 20;
 pub enum ChecksError {
     #[error("the engine cannot run: {0}")]
     Runtime(String),
-    #[error(transparent)]
-    Disk(#[from] DiskError),
     #[error("the engine does not start: {0}")]
     Instance(#[from] CallError),
 }
@@ -34,7 +32,7 @@ impl EngineChecks {
         let runtime =
             Runtime::shared().map_err(|error| ChecksError::Runtime(format!("{error:#}")))?;
         // Parsing needs no store: nothing of the directory is read.
-        let blocks = BlockDirs::open(&DataDir::open_read_only(".")?);
+        let blocks = BlockDirs::none();
         let storage =
             InstanceStorage { logs: InstanceLogs::None, blocks, head: None, memory: None };
         let limits = InstanceLimits { memory_bytes_max: MEMORY_BYTES_MAX, deadline: None };

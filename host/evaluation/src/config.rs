@@ -79,6 +79,10 @@ pub struct RulesConfig {
     pub has_receivers: bool,
     /// URL for templates.
     pub external_url: String,
+    /// Features of PromQL that expressions may use.
+    pub features: QueryFeatures,
+    /// Maximum number of rules.
+    pub rules_max: usize,
 }
 
 impl RuleSection {
@@ -138,10 +142,20 @@ impl RuleSection {
         without_mistakes(shipped.chain(read_all(&paths, &options, &checks)))
     }
 
-    /// Reads the files that ship with the program and that the section does not name.
+    /// Reads the files that ship with the program and that the section does not name. Each has one
+    /// group: a node wakes up seldom then, and evaluates many rules with warm caches.
     pub fn load_defaults(&self) -> Result<Vec<RuleFile>, RuleFilesError> {
         let options = Options::default();
-        without_mistakes(shipped(&options, &Tested, |name| !self.builtins.contains(&name)))
+        let files = shipped(&options, &Tested, |name| !self.builtins.contains(&name));
+        let mut files = without_mistakes(files)?;
+        for file in &mut files {
+            let mut groups = std::mem::take(&mut file.groups).into_iter();
+            let Some(mut all) = groups.next() else { continue };
+            all.rules.extend(groups.flat_map(|group| group.rules));
+            all.name = file.path.to_string_lossy().trim_start_matches(BUILTIN).to_owned();
+            file.groups.push(all);
+        }
+        Ok(files)
     }
 }
 

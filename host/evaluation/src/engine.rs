@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_plugins::intake::Intake;
 use tidepool_rules::engine::{
-    Answer, Engine, Moment, NewSample, Origin, Query, Reads, Refusal, Sample, Value,
+    Answer, Engine, Moment, NewSample, Origin, Query, Reads, Refusal, Sample, Series, Value,
 };
 use tidepool_rules::labels::{LabelSet, METRIC_NAME};
 use tidepool_runtime::{
@@ -62,16 +62,19 @@ impl StoreEngine<'_> {
         let deadline = Instant::now().checked_add(self.timeout);
         self.instance.borrow_mut().run(deadline, || false, work)
     }
+}
 
-    /// Returns the names of the series that an expression reads; `None` if it names none.
-    fn names(&self, expression: &str) -> Option<BTreeSet<String>> {
-        let selectors = self.run(|instance| Ok(instance.selectors(expression, self.options)?));
-        let name = |matchers: Vec<Matcher>| {
-            let mut equal = matchers.into_iter().filter(|matcher| matcher.op == MatchOp::Equal);
-            equal.find(|matcher| matcher.name == METRIC_NAME).map(|matcher| matcher.value)
-        };
-        selectors.ok()?.ok()?.into_iter().map(name).collect()
-    }
+/// Returns the names of the series that selectors select.
+pub(crate) fn reads(selectors: &[Vec<Matcher>]) -> Reads {
+    let names: Option<BTreeSet<String>> =
+        selectors.iter().map(|matchers| name(matchers).map(str::to_owned)).collect();
+    names.map_or(Reads::Anything, Reads::Names)
+}
+
+/// Returns the name of the series that matchers select, if they select one.
+pub(crate) fn name(matchers: &[Matcher]) -> Option<&str> {
+    let mut equal = matchers.iter().filter(|matcher| matcher.op == MatchOp::Equal);
+    equal.find(|matcher| matcher.name == METRIC_NAME).map(|matcher| matcher.value.as_str())
 }
 
 /// Evaluates an expression at a time. The answer may take `limit_bytes`.
@@ -82,20 +85,21 @@ pub(crate) fn answer(
     options: QueryOptions,
     limit_bytes: usize,
 ) -> Result<Answer<SharedHistogram>, StoreError> {
-    evaluated(instance, expression, time_ms, options, |instance, evaluation| {
+    let times = QueryTimes::Instant(time_ms);
+    evaluated(instance, expression, times, options, |instance, evaluation| {
         collected(instance, evaluation, limit_bytes)
     })
 }
 
-/// Evaluates an expression at a time, and has its answer read.
+/// Evaluates an expression at one or more times, and has its answer read.
 pub(crate) fn evaluated<T>(
     instance: &mut Instance,
     expression: &str,
-    time_ms: i64,
+    times: QueryTimes,
     options: QueryOptions,
     read: impl FnOnce(&mut Instance, EvaluationHandle) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let evaluation = instance.evaluate(expression, QueryTimes::Instant(time_ms), options)??;
+    let evaluation = instance.evaluate(expression, times, options)??;
     let answer = read(instance, evaluation);
     let closed = instance.close_evaluation(evaluation);
     // Why the answer failed says more than that an instance which ended cannot close it.
@@ -104,9 +108,9 @@ pub(crate) fn evaluated<T>(
     Ok(answer)
 }
 
-/// Labels of a series of an answer.
+/// Labels of a series of an answer, which ascend by name.
 pub(crate) fn labels(series: &ResultSeries) -> LabelSet {
-    LabelSet::new(series.labels.iter().map(|label| (&*label.name, &*label.value)))
+    LabelSet::sorted(series.labels.iter().map(|label| (&*label.name, &*label.value)))
 }
 
 fn collected(
@@ -159,6 +163,45 @@ fn vector(
     }
 }
 
+/// Returns all series of an answer, which may take `limit_bytes`.
+pub(crate) fn matrix(
+    instance: &mut Instance,
+    evaluation: EvaluationHandle,
+    limit_bytes: usize,
+) -> Result<Vec<Series<SharedHistogram>>, StoreError> {
+    let (mut all, mut bytes) = (Vec::new(), 0usize);
+    loop {
+        let page = instance.next_series(evaluation, PAGE_BYTES)??;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        for series in page {
+            let series = of_result(series);
+            let histograms = series.samples.iter().map(|(_, value)| match value {
+                Value::Histogram(histogram) => crate::histogram::bytes(&histogram.0),
+                Value::Float(_) => 0,
+            });
+            let samples = series.samples.len() * size_of::<(i64, Value<SharedHistogram>)>();
+            bytes += series.labels.bytes() + samples + histograms.sum::<usize>();
+            if bytes > limit_bytes {
+                return Err(StoreError::NeedsTooMuchMemory);
+            }
+            all.push(series);
+        }
+    }
+}
+
+fn of_result(series: ResultSeries) -> Series<SharedHistogram> {
+    let labels = labels(&series);
+    let floats = series.times_ms.into_iter().zip(series.values.into_iter().map(Value::Float));
+    let histograms = series.histograms.into_iter();
+    let histograms = histograms.map(|it| Value::Histogram(SharedHistogram(Arc::new(it))));
+    let mut samples: Vec<(i64, Value<SharedHistogram>)> =
+        floats.chain(series.histogram_times_ms.into_iter().zip(histograms)).collect();
+    samples.sort_by_key(|(time_ms, _)| *time_ms);
+    Series { labels, samples }
+}
+
 impl Engine for StoreEngine<'_> {
     type Histogram = SharedHistogram;
 
@@ -180,7 +223,8 @@ impl Engine for StoreEngine<'_> {
     }
 
     fn reads(&self, expression: &str) -> Reads {
-        self.names(expression).map_or(Reads::Anything, Reads::Names)
+        let selectors = self.run(|instance| Ok(instance.selectors(expression, self.options)?));
+        selectors.map_or(Reads::Anything, |found| reads(&found.unwrap_or_default()))
     }
 
     fn append(

@@ -59,6 +59,7 @@ impl RuleFlags {
             outage_tolerance: self.outage_tolerance,
             grace_period: self.grace_period,
             alerts_max: self.alerts_max,
+            rules_max: self.rules_max,
             ..RulesConfig::default()
         }
     }

@@ -11,17 +11,19 @@
 //!
 //! Begin with [`Rules`]. `restore` reads the alerts of the last run from the store, `checks` has
 //! the engine check expressions, `figures` has the metrics. `unit_test` has the
-//! stores of unit tests.
+//! stores of unit tests, and [`backtest`] evaluates rules over the past.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod append;
+pub mod backtest;
 mod checks;
 mod config;
 mod engine;
 mod figures;
 pub mod flags;
 mod histogram;
+mod memory_store;
 mod restore;
 mod rules;
 mod task;

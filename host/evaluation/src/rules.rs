@@ -1,6 +1,7 @@
 //! All rule groups of this process.
 
 use crate::append::SeriesNumbers;
+use crate::backtest::BacktestSettings;
 use crate::config::RulesConfig;
 use crate::engine::StoreEngine;
 use crate::figures::Figures;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     /// Start of the monotonic clock of all groups.
     pub begin: Instant,
     limits: Mutex<Limits>,
+    backtests: Mutex<BacktestSettings>,
     running: Mutex<Vec<Arc<Running>>>,
     tasks: Mutex<HashMap<Key, JoinHandle<Group>>>,
 }
@@ -105,6 +107,7 @@ impl Rules {
             figures: Figures::default(),
             begin: Instant::now(),
             limits: Mutex::new(config.into()),
+            backtests: Mutex::new(config.into()),
             running: Mutex::default(),
             tasks: Mutex::default(),
         }));
@@ -118,6 +121,7 @@ impl Rules {
     pub fn apply<'a>(&'a self, config: &'a RulesConfig) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             *lock(&self.0.limits) = config.into();
+            *lock(&self.0.backtests) = config.into();
             warn_of_receivers(config);
             let mut new = sources(config);
             let (mut kept, mut ended) = (Vec::new(), Vec::new());
@@ -207,6 +211,11 @@ impl Rules {
         groups
     }
 
+    /// Returns what backtests take from the configuration, and what answers their queries.
+    pub(crate) fn for_backtests(&self) -> (BacktestSettings, Queries) {
+        (lock(&self.0.backtests).clone(), self.0.queries.clone())
+    }
+
     /// Writes the metrics of rules.
     pub fn show(&self, text: &mut MetricsText) {
         self.0.figures.show(text);
@@ -252,13 +261,26 @@ impl Source {
 /// Interval of groups that ship with the program, if the configuration does not name them.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
 
+impl From<&RulesConfig> for Defaults {
+    fn from(config: &RulesConfig) -> Defaults {
+        Defaults {
+            interval: config.interval,
+            query_offset: config.query_offset,
+            external_labels: Arc::new(config.external_labels.iter().cloned().collect()),
+            external_url: config.external_url.as_str().into(),
+        }
+    }
+}
+
+impl From<&RulesConfig> for BacktestSettings {
+    fn from(config: &RulesConfig) -> BacktestSettings {
+        let &RulesConfig { features, rules_max, alerts_max, .. } = config;
+        BacktestSettings { defaults: config.into(), features, rules_max, alerts_max }
+    }
+}
+
 fn sources(config: &RulesConfig) -> Vec<Source> {
-    let defaults = Defaults {
-        interval: config.interval,
-        query_offset: config.query_offset,
-        external_labels: Arc::new(config.external_labels.iter().cloned().collect()),
-        external_url: config.external_url.as_str().into(),
-    };
+    let defaults = Defaults::from(config);
     let shown = Defaults { interval: DEFAULT_INTERVAL, ..defaults.clone() };
     let source = |file: &RuleFile, group: &file::Group, defaults: &Defaults, stores: bool| Source {
         path: file.path.clone(),

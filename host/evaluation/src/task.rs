@@ -212,6 +212,7 @@ fn evaluate(
         rule_alerts_max: limits.alerts_max,
         alerts_max: limits.alerts_max.saturating_mul(ALL_ALERTS_FACTOR),
         alerts_elsewhere: shared.alerts_elsewhere(running),
+        timeout: shared.queries.timeout(),
         ..Options::default()
     };
     let (begun, now_ms) = (Instant::now(), system_now_ms());

@@ -88,6 +88,14 @@ pub struct Sample<H> {
     pub value: Value<H>,
 }
 
+/// A series of an answer over several times.
+#[derive(Clone, Debug)]
+pub struct Series<H> {
+    pub labels: LabelSet,
+    /// With times in milliseconds, ascending.
+    pub samples: Vec<(i64, Value<H>)>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<H> {
     Float(f64),
@@ -163,10 +171,15 @@ pub(crate) struct Queries<'a, E: ?Sized> {
     pub engine: &'a E,
     pub origin: Origin<'a>,
     pub time_ms: i64,
+    /// Monotonic time from which on no query begins.
+    pub until: Duration,
 }
 
 impl<E: Engine + ?Sized> template::Source for Queries<'_, E> {
     fn query(&self, expression: &str) -> Result<Vec<template::Sample>, String> {
+        if self.engine.is_stopping() || self.engine.now().monotonic > self.until {
+            return Err("the rule has no time left".to_owned());
+        }
         let query = Query { expression, time_ms: self.time_ms, origin: self.origin };
         let samples =
             self.engine.query(&query)?.into_vector().map_err(|error| error.to_string())?;

@@ -1,6 +1,7 @@
 //! Why the evaluation of a rule failed. Texts are those of upstream where it has the error.
 
 use crate::engine::{NotAVector, Refusal};
+use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
@@ -25,6 +26,16 @@ pub enum RuleError {
          or raise --alerts-max"
     )]
     AlertsMax { alerts: usize, alerts_max: usize },
+    #[error(
+        "the templates take too long for {alerts} alerts, or give texts of more than {bytes_max} \
+         bytes; let the expression find fewer, or make the templates simpler"
+    )]
+    Templates { alerts: usize, bytes_max: usize },
+    #[error("the rule took longer than {0:?} (--query-timeout)")]
+    Timeout(Duration),
+    /// The evaluation was stopped, as at a reload.
+    #[error("the evaluation was stopped")]
+    Stopped,
     /// None of the samples was stored.
     #[error("{0}")]
     Append(String),

@@ -14,6 +14,7 @@
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 pub mod alert;
+pub mod backtest;
 pub mod builtin;
 pub mod clock;
 pub mod engine;
@@ -21,5 +22,6 @@ pub mod error;
 pub mod file;
 pub mod group;
 pub mod labels;
+pub mod number;
 pub mod template;
 pub mod unit_test;

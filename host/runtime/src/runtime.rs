@@ -4,13 +4,14 @@ use super::bindings::EngineWithQueriesPre;
 use super::deadline::{Ends, epoch_ticks};
 use super::instance::{CallError, Instance, why_ended};
 use super::precompiled::Image;
-use super::state::{InstanceState, InstanceStorage};
+use super::state::{InstanceLogs, InstanceState, InstanceStorage};
 use super::ticker::{Ticker, Ticks};
 use super::tuning::{self, Code};
 use super::watch::Watch;
 use super::{Options, Role, wasi};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidepool_disk::BlockDirs;
 use wasmtime::component::Linker;
 
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +98,19 @@ impl Runtime {
         limits: InstanceLimits,
     ) -> Result<Instance, CallError> {
         self.instantiate_as(Code::Interruptible, storage, limits)
+    }
+
+    /// Makes an instance whose store is in its memory only. A deadline can end its calls.
+    pub fn instantiate_in_memory(
+        &self,
+        options: Options,
+        limits: InstanceLimits,
+    ) -> Result<Instance, CallError> {
+        let (logs, blocks) = (InstanceLogs::Dropped, BlockDirs::none());
+        let storage = InstanceStorage { logs, blocks, head: None, memory: None };
+        let mut instance = self.instantiate_closed(storage, limits)?;
+        instance.open(options)?;
+        Ok(instance)
     }
 
     fn instantiate_as(

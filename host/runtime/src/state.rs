@@ -22,6 +22,8 @@ pub enum InstanceLogs {
     ReadOnly(Box<LogReader>),
     /// The logs look empty, because memory is too short for their records; every write is refused.
     Unread,
+    /// Records are dropped: the store ends with its instance.
+    Dropped,
 }
 
 /// The storage that an instance's imports read and write.

@@ -1,7 +1,8 @@
 //! Commands that need no server: `tidepool tsdb` inspects and changes a data directory, `tidepool
 //! query` queries a server or a data directory, `tidepool check` checks configuration files and
-//! metrics, `tidepool test` runs unit tests of rules, `tidepool scrape` shows one scrape, `tidepool
-//! plugin` creates, checks and tries plugins, `tidepool viewer` writes a page that shows files.
+//! metrics, `tidepool test` runs unit tests of rules, `tidepool alerts` shows what rules would have
+//! fired, `tidepool scrape` shows one scrape, `tidepool plugin` creates, checks and tries plugins,
+//! `tidepool viewer` writes a page that shows files.
 //!
 //! One file per command. Results go to standard output, in the lines of `promtool` if it has the
 //! same command. Everything else goes to standard error. `list`, `analyze`, `dump`, `export` and
@@ -11,6 +12,7 @@
 //! Exit codes: 0 success; 1 something failed or is damaged; 2 the command line is wrong; 3 lint
 //! found something.
 
+mod alerts;
 mod analyze;
 mod check;
 mod compact;
@@ -54,6 +56,8 @@ pub enum CliCommand {
     Tsdb(TsdbArgs),
     /// Evaluate PromQL against a server, or a data directory without one
     Query(query::QueryArgs),
+    /// Show what alerting rules would have fired
+    Alerts(alerts::AlertsArgs),
     /// Check configuration files and metrics, as promtool does
     Check(check::CheckArgs),
     /// Run unit tests of rules, as promtool does
@@ -117,6 +121,7 @@ pub fn run(command: CliCommand) -> ExitCode {
     match command {
         CliCommand::Tsdb(args) => run_tsdb(args),
         CliCommand::Query(args) => query::run(args),
+        CliCommand::Alerts(args) => alerts::run(&args),
         CliCommand::Check(args) => check::run(args),
         CliCommand::Test(args) => test::run(&args),
         CliCommand::Scrape(args) => scrape::run(args),

@@ -218,7 +218,7 @@ fn configured(
 ) -> Result<(ServeConfig, Settings), ConfigError> {
     let args = serve_args(matches)?;
     args.check().map_err(ConfigError::Contradiction)?;
-    let (rules_max, has_default_rules) = (args.rules.rules_max, !args.rules.no_default_rules);
+    let has_default_rules = !args.rules.no_default_rules;
     let mut config = ServeConfig::from(args);
     // Sections of the file have no flags, so they are added before the whole is checked.
     let plugins = config.plugins.with_plugins(sections.plugins.clone());
@@ -229,9 +229,10 @@ fn configured(
     let global = &sections.scrape.global;
     config.rules.files = sections.rules.load(FileOptions {
         validation: global.validation,
-        rules_max,
+        rules_max: config.rules.rules_max,
         features: config.queries.features,
     })?;
+    config.rules.features = config.queries.features;
     if has_default_rules {
         config.rules.defaults = sections.rules.load_defaults()?;
     }

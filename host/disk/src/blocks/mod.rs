@@ -13,7 +13,7 @@
 
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
-use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
+use super::fs::{Access, Disk, DiskFile, Lock, RealDisk, remove_tree, tree_bytes};
 use super::write_accounts::{CountingDisk, WrittenFor};
 use links::LinkedFile;
 pub(super) use names::Names;
@@ -115,6 +115,20 @@ impl BlockDirs {
             open_files: data.open_files.clone(),
             names: data.block_names.clone(),
             _lock: data.lock(),
+        }
+    }
+
+    /// Returns no directory: it has no blocks, and none can be added.
+    pub fn none() -> BlockDirs {
+        BlockDirs {
+            disk: CountingDisk::new(Arc::new(RealDisk)),
+            dir: PathBuf::new(),
+            is_read_only: true,
+            is_new_only: true,
+            summaries: Summaries::default(),
+            open_files: OpenFiles::default(),
+            names: Names::default(),
+            _lock: Arc::new(()),
         }
     }
 

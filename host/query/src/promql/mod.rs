@@ -110,6 +110,20 @@ impl Queries {
         Ok(shared.reading.answer_now((counted, turn), run))
     }
 
+    /// Waits until a query may run, then runs `work` in its place on another thread. Returns the
+    /// receiver of what it sends.
+    pub async fn in_place_of_query<P: Send + 'static>(
+        &self,
+        deadline: Option<Instant>,
+        work: impl FnOnce(&Reading, &Sender<P>) + Send + 'static,
+    ) -> Result<Receiver<P>, StoreError> {
+        self.shared.reading.check()?;
+        let turn = self.shared.turns.take(deadline).await?;
+        // The store may have been stopped while the query waited.
+        self.shared.reading.check()?;
+        Ok(self.shared.reading.answer_now(turn, work))
+    }
+
     /// Returns the configured lookback delta of instant selectors.
     pub fn lookback(&self) -> Duration {
         self.shared.config().lookback

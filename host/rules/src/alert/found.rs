@@ -4,8 +4,9 @@ use crate::alert::AlertingRule;
 use crate::engine::{Engine, Origin, Queries, Sample, Value};
 use crate::error::RuleError;
 use crate::file::Labels;
+use crate::group::Options;
 use crate::labels::{ALERT_NAME, LabelSet, METRIC_NAME};
-use crate::template::{Data, Limits, SampleValue};
+use crate::template::{Allowance, Data, Limits, SampleValue};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -32,14 +33,24 @@ impl AlertingRule {
         slot_ms: i64,
         engine: &E,
         origin: Origin<'_>,
-        limits: &Limits,
+        options: &Options,
     ) -> Result<FoundAlerts, RuleError> {
-        let source = Queries { engine, origin, time_ms: slot_ms };
+        let until = engine.now().monotonic.saturating_add(options.timeout);
+        let source = Queries { engine, origin, time_ms: slot_ms, until };
+        let Limits { steps_max, output_bytes_max: bytes_max } = options.templates;
+        let allowance = Allowance::new(steps_max);
         let mut found = FoundAlerts::default();
+        let (alerts, mut bytes) = (samples.len(), 0usize);
         for sample in samples {
+            if engine.is_stopping() {
+                return Err(RuleError::Stopped);
+            }
             let data = self.data(&sample);
             let mut expand = |text: &super::text::Text| {
-                text.expand(&data, &source, limits, &mut found.template_failures)
+                let failures = &mut found.template_failures;
+                let text = text.expand(&data, &source, &options.template, &allowance, failures);
+                bytes = bytes.saturating_add(text.len());
+                text
             };
             let own: Vec<(&str, String)> =
                 self.label_texts.iter().map(|(name, text)| (&**name, expand(text))).collect();
@@ -48,6 +59,12 @@ impl AlertingRule {
                 .iter()
                 .map(|(name, text)| (name.clone(), expand(text)))
                 .collect();
+            if bytes > bytes_max || allowance.is_used_up() {
+                return Err(RuleError::Templates { alerts, bytes_max });
+            }
+            if engine.now().monotonic > until {
+                return Err(RuleError::Timeout(options.timeout));
+            }
             let own = own.iter().map(|(name, text)| (*name, text.as_str()));
             let name = [(METRIC_NAME, ""), (ALERT_NAME, self.name.as_str())];
             let labels = sample.labels.with(own.chain(name));

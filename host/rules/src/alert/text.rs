@@ -1,6 +1,6 @@
 //! Values of labels and annotations of an alert.
 
-use crate::template::{Data, Limits, Source, Template};
+use crate::template::{Allowance, Data, Limits, Source, Template};
 
 /// A value, compiled once.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ impl Text {
         data: &Data,
         source: &dyn Source,
         limits: &Limits,
+        allowance: &Allowance,
         failures: &mut usize,
     ) -> String {
         match self {
@@ -40,7 +41,8 @@ impl Text {
                 text.clone()
             }
             Text::Template(template) => {
-                template.expand(data, source, limits).unwrap_or_else(|error| {
+                let expanded = template.expand_within(data, source, limits, allowance);
+                expanded.unwrap_or_else(|error| {
                     *failures += 1;
                     failed(&error.to_string())
                 })

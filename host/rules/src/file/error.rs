@@ -83,7 +83,7 @@ pub enum Cause {
     /// A series or its values, in a unit test.
     #[error("{0}")]
     Series(String),
-    #[error("more than {0} rules; split them, or raise the limit")]
+    #[error("more than {0} rules; remove some, or raise --rules-max")]
     Rules(usize),
     /// Aliases multiply texts, and each rule has the labels of its group.
     #[error("texts of more than {0} bytes; aliases and labels of groups count for each rule")]

@@ -23,6 +23,10 @@ pub struct Options {
     pub alerts_elsewhere: usize,
     /// Of each label and annotation.
     pub template: Limits,
+    /// Of all labels and annotations of a rule, in one evaluation.
+    pub templates: Limits,
+    /// Maximum duration of the evaluation of a rule; a query that runs then is waited for.
+    pub timeout: Duration,
 }
 
 impl Default for Options {
@@ -35,6 +39,8 @@ impl Default for Options {
             alerts_max: 10_000,
             alerts_elsewhere: 0,
             template: Limits::default(),
+            templates: Limits { steps_max: 20_000_000, output_bytes_max: 16 << 20 },
+            timeout: Duration::from_secs(120),
         }
     }
 }

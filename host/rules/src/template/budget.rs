@@ -1,7 +1,9 @@
 //! What an expansion may use, and still may.
 
 use crate::template::error::Reason;
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use tidepool_relabel::Substitution;
 
@@ -25,23 +27,48 @@ impl Default for Limits {
     }
 }
 
+/// Steps that several expansions may use together, such as those of one rule; clones share them.
+#[derive(Clone, Debug)]
+pub struct Allowance {
+    steps_left: Rc<Cell<u64>>,
+}
+
+impl Allowance {
+    pub fn new(steps_max: u64) -> Allowance {
+        Allowance { steps_left: Rc::new(Cell::new(steps_max)) }
+    }
+
+    /// Whether an expansion needed more than was left.
+    pub fn is_used_up(&self) -> bool {
+        self.steps_left.get() == 0
+    }
+
+    fn charge(&self, steps: u64) -> bool {
+        let left = self.steps_left.get().saturating_sub(steps);
+        self.steps_left.set(left);
+        left > 0
+    }
+}
+
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
+    allowance: Allowance,
     steps_left: u64,
     /// Regular expressions that were compiled, by their text. Each costs steps.
     pub expressions: HashMap<String, Arc<Substitution>>,
 }
 
 impl Budget {
-    pub fn new(limits: Limits) -> Budget {
-        Budget { limits, steps_left: limits.steps_max, expressions: HashMap::new() }
+    pub fn new(limits: Limits, allowance: &Allowance) -> Budget {
+        let (allowance, expressions) = (allowance.clone(), HashMap::new());
+        Budget { limits, allowance, steps_left: limits.steps_max, expressions }
     }
 
     pub fn charge(&mut self, steps: u64) -> Result<(), Reason> {
         let steps_max = self.limits.steps_max;
         self.steps_left = self.steps_left.checked_sub(steps).ok_or(Reason::Steps { steps_max })?;
-        Ok(())
+        if self.allowance.charge(steps) { Ok(()) } else { Err(Reason::Allowance) }
     }
 
     /// Charges the steps for bytes, and `factor` times as many on top.

@@ -39,6 +39,9 @@ pub enum Reason {
     Failed(String),
     #[error("it takes more than {steps_max} steps")]
     Steps { steps_max: u64 },
+    /// All expansions together may take no more.
+    #[error("the templates of this rule take too many steps")]
+    Allowance,
     #[error("a text has more than {bytes_max} bytes")]
     Output { bytes_max: usize },
     #[error("templates and values nest more than {nesting_max} deep")]

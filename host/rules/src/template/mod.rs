@@ -28,7 +28,7 @@ mod syntax;
 mod time;
 mod value;
 
-pub use budget::Limits;
+pub use budget::{Allowance, Limits};
 pub use data::{Data, Sample, SampleValue, Source};
 pub use error::{ExpansionError, Reason, TemplateError};
 
@@ -81,8 +81,19 @@ impl Template {
         source: &dyn Source,
         limits: &Limits,
     ) -> Result<String, TemplateError> {
+        self.expand_within(data, source, limits, &Allowance::new(u64::MAX))
+    }
+
+    /// Expands the template within what several expansions may use together.
+    pub fn expand_within(
+        &self,
+        data: &Data,
+        source: &dyn Source,
+        limits: &Limits,
+        allowance: &Allowance,
+    ) -> Result<String, TemplateError> {
         let data = Arc::new(data.clone());
-        let state = State::new(self, data.clone(), source, Budget::new(*limits));
+        let state = State::new(self, data.clone(), source, Budget::new(*limits, allowance));
         state.run(Value::Data(data))
     }
 }

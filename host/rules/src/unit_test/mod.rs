@@ -44,6 +44,6 @@ pub use junit::junit;
 pub use options::Options;
 pub use read::{parse, read};
 pub use run::EVALUATIONS_MAX;
-pub use store::{Conditions, Dumped, Laboratory, Store};
+pub use store::{Conditions, Laboratory, Store};
 pub use suite::{Case, Suite};
 pub use tidepool_relabel::Search;

@@ -3,10 +3,10 @@
 use super::histogram::Histogram;
 use super::notation::{Item, SequenceCursor};
 use super::shown::{labels_text, time_text};
-use super::store::{Conditions, Dumped, Laboratory, Store};
+use super::store::{Conditions, Laboratory, Store};
 use super::{Options, Test, TestFile, alerts, samples};
 use crate::clock::milliseconds;
-use crate::engine::{Engine, NewSample, NewValue, Value};
+use crate::engine::{Engine, NewSample, NewValue, Series, Value};
 use crate::file::{self, Labels, RuleFile, RuleFileError};
 use crate::group::{self, Defaults, Group, RefusedCounts};
 use crate::labels::LabelSet;
@@ -284,7 +284,7 @@ fn dump<S: Store>(test: &Test, store: &S, err: &mut dyn Write) {
     };
 }
 
-fn series_text<H: std::fmt::Display>(series: &Dumped<H>) -> String {
+fn series_text<H: std::fmt::Display>(series: &Series<H>) -> String {
     let text = |(time_ms, value): &(i64, Value<H>)| match value {
         Value::Float(value) => format!("{} @[{time_ms}]", plain(*value)),
         Value::Histogram(histogram) => format!("{histogram} @[{time_ms}]"),

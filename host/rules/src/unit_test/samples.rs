@@ -5,6 +5,7 @@ use super::store::Store;
 use super::{ExpectedSample, ExpressionTest};
 use crate::engine::{Origin, Query, Sample, Value};
 use crate::file::Labels;
+use crate::number::scientific;
 use crate::template::quoted;
 use tidepool_settings::duration::duration_text;
 
@@ -87,16 +88,7 @@ fn texts(samples: &[Shown]) -> String {
 
 /// The shortest digits with an exponent, as in `1.5E+01`.
 fn float_text(value: f64) -> String {
-    if !value.is_finite() {
-        return tidepool_model::number::general(value);
-    }
-    let text = format!("{value:E}");
-    let (digits, exponent) = text.split_once('E').unwrap_or((&text, "0"));
-    let (sign, exponent) = match exponent.strip_prefix('-') {
-        Some(exponent) => ('-', exponent),
-        None => ('+', exponent),
-    };
-    format!("{digits}E{sign}{exponent:0>2}")
+    scientific(value).replace('e', "E")
 }
 
 #[cfg(test)]

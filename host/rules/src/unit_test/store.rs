@@ -1,8 +1,7 @@
 //! What the caller provides.
 
 use super::histogram::Histogram;
-use crate::engine::{Engine, NewSample, Value};
-use crate::labels::LabelSet;
+use crate::engine::{Engine, NewSample, Series};
 use std::time::Duration;
 
 /// Makes the stores of tests.
@@ -33,13 +32,5 @@ pub trait Store: Engine {
     fn buckets_of(&self, histogram: &Self::Histogram) -> Histogram;
 
     /// Evaluates an expression that gives a matrix, with samples by series.
-    fn dump(&self, expression: &str, time_ms: i64) -> Result<Vec<Dumped<Self::Histogram>>, String>;
-}
-
-/// A series of a matrix.
-#[derive(Clone, Debug)]
-pub struct Dumped<H> {
-    pub labels: LabelSet,
-    /// With times in milliseconds, ascending.
-    pub samples: Vec<(i64, Value<H>)>,
+    fn dump(&self, expression: &str, time_ms: i64) -> Result<Vec<Series<Self::Histogram>>, String>;
 }

@@ -9,7 +9,7 @@ use tidepool_rules::alert::StoredSample;
 use tidepool_rules::engine::{
     Answer, Engine, Moment, NewSample, NewValue, Origin, Query, Reads, Refusal, Sample, Value,
 };
-use tidepool_rules::file::{self, Checks, Options as FileOptions};
+use tidepool_rules::file::{self, Checks, Options as FileOptions, RuleFile};
 use tidepool_rules::group::{AlertSnapshot, Defaults, Group, KindSnapshot, Options, RuleSnapshot};
 use tidepool_rules::labels::LabelSet;
 
@@ -164,10 +164,14 @@ pub fn defaults() -> Defaults {
     }
 }
 
-/// Makes the groups of a rule file, which must be good.
-pub fn groups_of(path: &str, text: &str, defaults: &Defaults) -> Vec<Group> {
+/// Reads a rule file, which must be good.
+pub fn file_of(path: &str, text: &str) -> RuleFile {
     let file = file::parse(Path::new(path), text.as_bytes(), &FileOptions::default(), &NoChecks);
-    let file = file.unwrap_or_else(|error| panic!("{error}"));
+    file.unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub fn groups_of(path: &str, text: &str, defaults: &Defaults) -> Vec<Group> {
+    let file = file_of(path, text);
     file.groups.iter().map(|group| Group::new(Path::new(path), group, defaults)).collect()
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidepool_rules::engine::{Answer, NewValue, Reads};
 use tidepool_rules::error::RuleError;
 use tidepool_rules::group::{Group, Health, Options};
+use tidepool_rules::template::Limits;
 
 #[test]
 fn equal_labels_are_an_error() {
@@ -248,4 +249,34 @@ fn each_rule_has_what_became_of_its_own_samples() {
     let (_, group, _) = appends("{record: a, expr: x}, {record: b, expr: x}", Some("read only"));
     let errors = group.snapshot().rules.into_iter().map(|rule| rule.last_error);
     assert_eq!(errors.collect::<Vec<_>>(), vec![Some("read only".to_owned()); 2]);
+}
+
+/// All alerts of a rule share what templates may take, so that many alerts with long loops or long
+/// texts fail the rule, which keeps the alerts that it has.
+#[test]
+fn templates_of_many_alerts_are_bounded_together() {
+    const LOOP: &str =
+        "{{ range $i, $_ := query \\\"many\\\" }}{{ range query \\\"many\\\" }}{{ end }}{{ end }}";
+    const LONG: &str = "{{ range query \\\"many\\\" }}{{ printf \\\"%01000d\\\" 1 }}{{ end }}";
+    for (text, within) in [(LOOP, "take too long"), (LONG, "texts of more than 1000000 bytes")] {
+        let annotations = format!("annotations: {{a: \"{text}\"}}");
+        let mut group = group_of(&format!("{{alert: A, expr: alerts, {annotations}}}"));
+        let mut engine = Memory::new(|query, _| {
+            let count = match query.expression {
+                "many" => 200,
+                _ if query.time_ms < 120_000 => 1,
+                _ => 100,
+            };
+            let sample = |at: u32| float(1.0, &[("instance", &at.to_string())]);
+            Ok(Answer::Vector((0..count).map(sample).collect()))
+        });
+        let templates = Limits { steps_max: 3_000_000, output_bytes_max: 1_000_000 };
+        let options = Options { templates, ..options() };
+        let first = group.evaluate(60_000, &mut engine, &options);
+        assert_eq!(first.rules[0].result.as_ref().ok(), Some(&2), "{first:?}");
+        let second = group.evaluate(120_000, &mut engine, &options);
+        let error = second.rules[0].result.as_ref().expect_err("it fails").to_string();
+        assert!(error.contains(within), "{error}");
+        assert_eq!(alerts(&group).len(), 1, "the alert stays");
+    }
 }

@@ -13,13 +13,13 @@ use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax::{MatchOp, Matcher, ParserOptions, ValueType, parse};
 use tidepool_relabel::Pattern;
 use tidepool_rules::engine::{
-    Answer, Engine, Moment, NewSample, NewValue, Origin, Query, Refusal, Sample, Value,
+    Answer, Engine, Moment, NewSample, NewValue, Origin, Query, Refusal, Sample, Series, Value,
 };
 use tidepool_rules::file::Checks;
 use tidepool_rules::labels::LabelSet;
 use tidepool_rules::template::Template;
 use tidepool_rules::unit_test::histogram::{Buckets, Histogram, ResetHint};
-use tidepool_rules::unit_test::{Conditions, Dumped, Laboratory, Store};
+use tidepool_rules::unit_test::{Conditions, Laboratory, Store};
 
 /// Expressions of PromQL as the engine parses them.
 pub struct Real(pub ParserOptions);
@@ -202,7 +202,7 @@ impl Store for Memory {
         shown(&histogram.0)
     }
 
-    fn dump(&self, expression: &str, time_ms: i64) -> Result<Vec<Dumped<Shared>>, String> {
+    fn dump(&self, expression: &str, time_ms: i64) -> Result<Vec<Series<Shared>>, String> {
         let (mut series, _) = self.evaluate(expression, time_ms)?;
         series.sort_by(|a, b| a.labels.cmp(&b.labels));
         let dumped = |series: ResultSeries| {
@@ -212,7 +212,7 @@ impl Store for Memory {
             let histograms =
                 histograms.map(|it| (it.time_ms, Value::Histogram(Shared(it.histogram.clone()))));
             let samples = floats.chain(histograms).collect();
-            Dumped { labels: label_set(&series.labels), samples }
+            Series { labels: label_set(&series.labels), samples }
         };
         Ok(series.into_iter().map(dumped).collect())
     }

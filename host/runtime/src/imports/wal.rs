@@ -13,6 +13,11 @@ use wasmtime::component::Resource;
 pub struct Checkpoint(Result<CheckpointWriter, StorageError>);
 
 impl InstanceState {
+    /// Whether there is a log that keeps nothing, of one segment.
+    fn drops_records(&self) -> bool {
+        matches!(self.storage.logs, InstanceLogs::Dropped)
+    }
+
     /// Runs `call` on the logs. Only the instance that owns the head has logs; a call by another
     /// role is a bug, and traps.
     fn with_logs<T>(
@@ -24,7 +29,9 @@ impl InstanceState {
             InstanceLogs::ReadOnly(_) | InstanceLogs::Unread => {
                 return Ok(Err(StorageError::ReadOnly("the write-ahead log".into())));
             }
-            InstanceLogs::None => wasmtime::bail!("this instance's role has no log"),
+            InstanceLogs::None | InstanceLogs::Dropped => {
+                wasmtime::bail!("this instance's role has no log")
+            }
         };
         // A panic inside of the logs leaves them in an unknown state, so the instance ends.
         let mut logs =
@@ -73,6 +80,9 @@ fn look(reader: &mut LogReader, bytes_max: u32) -> Option<Batch> {
 
 impl Host for InstanceState {
     fn append(&mut self, log: Log, records: Vec<Vec<u8>>) -> Result<Result<u32, StorageError>> {
+        if self.drops_records() {
+            return Ok(Ok(0));
+        }
         self.with_logs(|logs| logs.append(kind(log), &records))
     }
 
@@ -81,7 +91,7 @@ impl Host for InstanceState {
             return Ok(Ok(look(reader, bytes_max)));
         }
         // The engine continues as if the logs were empty.
-        if matches!(self.storage.logs, InstanceLogs::Unread) {
+        if matches!(self.storage.logs, InstanceLogs::Unread | InstanceLogs::Dropped) {
             return Ok(Ok(None));
         }
         self.with_logs(|logs| {
@@ -91,6 +101,9 @@ impl Host for InstanceState {
     }
 
     fn cut_segment(&mut self, log: Log) -> Result<Result<u32, StorageError>> {
+        if self.drops_records() {
+            return Ok(Ok(0));
+        }
         self.with_logs(|logs| logs.cut_segment(kind(log)))
     }
 

@@ -54,6 +54,7 @@ const ROUTES: &[Route<Endpoint>] = &[
     route(GET, "/api/v1/status/walreplay", Endpoint::Api(Call::WalReplay), "how far the replay of the log is"),
     route(GET, "/api/v1/rules", Endpoint::Api(Call::Rules), "rule groups, and how their last evaluations went"),
     route(GET, "/api/v1/alerts", Endpoint::Api(Call::Alerts), "pending and firing alerts"),
+    route(POST, "/api/v1/alerts/backtest", Endpoint::Api(Call::Backtest), "what rules would have fired over a stored range"),
     route(GET, "/api/v1/targets", Endpoint::Api(Call::Targets), "what is scraped, and how the last scrapes went"),
     route(GET, "/api/v1/targets/metadata", Endpoint::Api(Call::TargetMetadata), "type, help and unit of metric families, by target"),
     route(GET, "/api/v1/targets/relabel_steps", Endpoint::Api(Call::RelabelSteps), "what each relabel rule of a job makes of labels"),

@@ -6,6 +6,7 @@ use super::time::Time;
 use super::value::{Metric, Value};
 use crate::cli::workspace::report_damaged;
 use crate::cli::{CliError, Workspace, quarantine};
+use std::cell::RefCell;
 use std::path::Path;
 use tidepool_protocol::prom::label_name::unescape;
 use tidepool_protocol::prom::selection::SelectionCount;
@@ -43,6 +44,11 @@ impl Local {
         let is_damaged = report_damaged(&workspace.inspector()?.blocks()?);
         quarantine::mention(&workspace.data);
         Ok(Local { instance: workspace.reader()?, memory_bytes_max, is_damaged })
+    }
+
+    /// Returns the instance, which has blocks and logs.
+    pub fn into_instance(self) -> RefCell<Instance> {
+        RefCell::new(self.instance)
     }
 
     pub fn instant(&mut self, expression: &str, time: Time) -> Result<Value, Failure> {

@@ -13,13 +13,17 @@ mod server;
 mod time;
 mod value;
 
+pub use http::{HttpClient, parse_url};
+pub use local::Local;
+pub use server::Server;
+pub use time::Time;
+
 use super::{CliError, Verdict};
 use clap::{Args, Subcommand};
-use http::{HttpClient, parse_header, parse_url};
+use http::parse_header;
 use hyper::header::{HeaderName, HeaderValue};
-use local::Local;
 use print::Format;
-use server::{Server, TIMEOUT};
+use server::TIMEOUT;
 use std::fmt;
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
@@ -27,7 +31,6 @@ use std::process::ExitCode;
 use tidepool_runtime::CallError;
 use tidepool_settings::duration::bytes;
 use tidepool_telemetry::{self as telemetry, LogFormat};
-use time::Time;
 use value::{Metric, Value};
 
 /// Approximate number of steps of a range without `--step`; steps are whole seconds.
@@ -229,7 +232,7 @@ struct AnalyzeArgs {
 }
 
 #[derive(Debug)]
-enum Failure {
+pub enum Failure {
     /// The command line is invalid; exit code 2.
     Usage(String),
     /// An argument is invalid, and promtool exits with 1 for it.
@@ -333,25 +336,30 @@ pub fn run(args: QueryArgs) -> ExitCode {
     match args.run() {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged) => ExitCode::FAILURE,
-        // The reader of the pipe has ended, which is not an error.
-        Err(Failure::Command(CliError::Output(error)))
-            if error.kind() == io::ErrorKind::BrokenPipe =>
-        {
-            ExitCode::SUCCESS
-        }
         Err(failure) => {
             // promtool prints errors of `analyze` without a prefix.
             let is_analysis = matches!(args.command, QueryCommand::Analyze(_));
-            let (before, code) = match &failure {
-                Failure::Usage(_) => ("error: ", ExitCode::from(2)),
-                Failure::Api { .. } | Failure::Exchange(_) if !is_analysis => {
-                    ("query error: ", ExitCode::FAILURE)
-                }
-                _ => ("", ExitCode::FAILURE),
-            };
-            complain(&format!("{before}{failure}"));
-            code
+            failure.exit(if is_analysis { "" } else { "query error: " })
         }
+    }
+}
+
+impl Failure {
+    /// Writes the failure to standard error; an answer's with a text before it.
+    pub fn exit(&self, before_answer: &str) -> ExitCode {
+        let (before, code) = match self {
+            // The reader of the pipe has ended, which is not an error.
+            Failure::Command(CliError::Output(error))
+                if error.kind() == io::ErrorKind::BrokenPipe =>
+            {
+                return ExitCode::SUCCESS;
+            }
+            Failure::Usage(_) => ("error: ", ExitCode::from(2)),
+            Failure::Api { .. } | Failure::Exchange(_) => (before_answer, ExitCode::FAILURE),
+            _ => ("", ExitCode::FAILURE),
+        };
+        complain(&format!("{before}{self}"));
+        code
     }
 }
 

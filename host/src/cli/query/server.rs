@@ -93,6 +93,16 @@ impl Server {
         data(status, &body).map(|(data, _)| data)
     }
 
+    /// Sends a request that only POST can have.
+    pub fn post_only<D: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        parameters: &[(&str, String)],
+    ) -> Result<D, Failure> {
+        let (status, body) = self.ask(Method::POST, path, parameters)?;
+        data(status, &body).map(|(data, _)| data)
+    }
+
     fn ask(
         &self,
         method: Method,

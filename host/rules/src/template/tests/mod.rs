@@ -32,7 +32,7 @@ fn sample(value: f64, labels: &[(&str, &str)]) -> Sample {
 fn expand(text: &str, dot: Value, answer: Vec<Sample>) -> Result<String, String> {
     let template = Template::parse("test", text).map_err(|error| error.to_string())?;
     let source = Answer(answer);
-    let budget = Budget::new(Limits::default());
+    let budget = Budget::new(Limits::default(), &Allowance::new(u64::MAX));
     let state = State::new(&template, Arc::new(data()), &source, budget);
     state.run(dot).map_err(|error| error.to_string())
 }

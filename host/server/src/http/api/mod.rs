@@ -5,6 +5,7 @@
 //! Source: `docs/querying/api.md` and `web/api/v1/api.go` in prometheus/prometheus.
 
 mod admin;
+mod backtest;
 mod condition;
 mod envelope;
 mod exemplars;
@@ -58,6 +59,7 @@ pub enum Call {
     WalReplay,
     Rules,
     Alerts,
+    Backtest,
     Targets,
     TargetMetadata,
     RelabelSteps,
@@ -121,6 +123,7 @@ async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, 
         Call::WalReplay => Ok(super::replay::status(context)),
         Call::Rules => rules::rules(context, &parameters).await,
         Call::Alerts => rules::alerts(context).await,
+        Call::Backtest => backtest::answer(context, &parameters).await,
         Call::Targets => targets::targets(context, &parameters).await,
         Call::TargetMetadata => targets::metadata::answer(context, &parameters).await,
         Call::RelabelSteps => targets::relabel_steps::answer(context, &parameters),

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use tidepool_rules::alert::State;
 use tidepool_rules::group::{AlertSnapshot, GroupSnapshot, Health, KindSnapshot, RuleSnapshot};
+use tidepool_rules::number::scientific;
 use tidepool_store::StoreError;
 
 /// Go's zero time, which upstream shows before the first evaluation.
@@ -417,24 +418,6 @@ fn time(time_ms: Option<i64>) -> String {
     time.map_or_else(|| NEVER.to_owned(), |time| time.to_string())
 }
 
-/// Writes a number with an exponent of two digits at least, as Go's format `e`.
-fn scientific(value: f64) -> String {
-    match value {
-        _ if value.is_nan() => "NaN".to_owned(),
-        f64::INFINITY => "+Inf".to_owned(),
-        f64::NEG_INFINITY => "-Inf".to_owned(),
-        _ => {
-            let text = format!("{value:e}");
-            let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-            let (sign, exponent) = match exponent.strip_prefix('-') {
-                Some(exponent) => ('-', exponent),
-                None => ('+', exponent),
-            };
-            format!("{digits}e{sign}{exponent:0>2}")
-        }
-    }
-}
-
 fn put_comma(out: &mut Vec<u8>, count: usize) {
     if count > 0 {
         out.push(b',');
@@ -450,26 +433,4 @@ fn put_json(out: &mut Vec<u8>, value: &impl Serialize) {
 fn put_open(out: &mut Vec<u8>, value: &impl Serialize) {
     put_json(out, value);
     out.pop();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Expectations: Go's `strconv.FormatFloat(value, 'e', -1, 64)`.
-    #[test]
-    fn values_are_written_as_go_does() {
-        for (value, text) in [
-            (0.0, "0e+00"),
-            (1.0, "1e+00"),
-            (-12.5, "-1.25e+01"),
-            (1e100, "1e+100"),
-            (0.1, "1e-01"),
-            (1234567.0, "1.234567e+06"),
-            (f64::NAN, "NaN"),
-            (f64::INFINITY, "+Inf"),
-        ] {
-            assert_eq!(scientific(value), text);
-        }
-    }
 }
