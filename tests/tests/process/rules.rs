@@ -5,6 +5,7 @@ use super::configuration::{reload, start};
 use super::scrape::{TIMEOUT, api};
 use serde_json::Value;
 use std::fs;
+use std::time::Duration;
 use tidepool_tests::cli::run_command;
 use tidepool_tests::http::Client;
 use tidepool_tests::process::Server;
@@ -259,7 +260,7 @@ fn rules_that_ship_are_shown_without_being_named_and_store_nothing() {
         let groups = shipped(&store, file);
         assert!(!groups.is_empty() && groups.iter().all(|group| group["interval"] == 60.0));
     }
-    // Within a minute, as a group has its slot then.
+    // Within a minute, as a group has its slot then, and its evaluation.
     let is_rebooted = |alert: &Value| {
         alert["labels"]["alertname"] == "NodeRebooted" && alert["labels"]["instance"] == "a"
     };
@@ -267,7 +268,9 @@ fn rules_that_ship_are_shown_without_being_named_and_store_nothing() {
         let alerts = api(&store.server, "alerts")["alerts"].clone();
         alerts.as_array()?.iter().find(|alert| is_rebooted(alert)).cloned()
     };
-    assert_eq!(wait_for(&store, "an alert", rebooted)["state"], "firing");
+    let alert = wait::until("an alert", Duration::from_secs(120), rebooted)
+        .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
+    assert_eq!(alert["state"], "firing");
     assert_eq!(of(&store, "ALERTS"), []);
     let metrics = || Client::default().get(&(store.server.url() + "/metrics")).expect("metrics");
     assert!(!metrics().text().contains("rule_group=\"builtin:"));
