@@ -35,7 +35,7 @@ export class Program {
 
   /** Starts it, and waits until it is ready. */
   async start(): Promise<this> {
-    const flags = [`--data-dir=${this.dataDir}`, '--listen=127.0.0.1:0', '--log-format=json', ...this.#flags];
+    const flags = [`--data-dir=${this.dataDir}`, '--listen=127.0.0.1:0', '--log-format=json', '--no-default-rules', ...this.#flags];
     const child = spawn(executable, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
     this.#process = child;
     this.#url = '';
