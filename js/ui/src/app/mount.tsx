@@ -11,7 +11,7 @@ import { Login } from './login';
 import { followLinks, useRoute } from './route';
 import { readSetting, writeSetting } from './settings';
 import { Shell } from './shell';
-import { NotLoaded, useView, type View } from './views';
+import { NotLoaded, useView, viewsOf, type View } from './views';
 import '../style/main.css';
 
 /**
@@ -41,15 +41,14 @@ function Page({ source, views, tokens }: { source: Source; views: readonly View[
   const app: AppContext = { source: connection, zone, theme, epoch: connection.epoch, setZone, setTheme };
   useEffect(followLinks, []);
   const route = useRoute();
-  const asked = views.find(({ name }) => name === route.path[0]) ?? views[0]!;
-  const { name, title } = asked;
+  const { top, asked } = viewsOf(views, route.path);
   const { view, isLoading, hasFailed } = useView(asked, route);
   useEffect(() => {
-    document.title = name === '' ? 'tidepool' : `${title} – tidepool`;
-  }, [name]);
+    document.title = asked.name === '' ? 'tidepool' : `${asked.title} – tidepool`;
+  }, [asked]);
   return (
     <App.Provider value={app}>
-      <Shell views={views} shown={name} search={route.search} isLoading={isLoading}>
+      <Shell views={views} shown={top.name} search={route.search} isLoading={isLoading}>
         {hasFailed ? <NotLoaded /> : view !== undefined && <view.Component route={view.route} />}
       </Shell>
       {tokens !== undefined && <Login tokens={tokens} />}

@@ -16,11 +16,20 @@ export interface View {
   /** Nothing for a view that comes with the page. */
   load?: () => Promise<Component>;
   component?: Component;
+  /** Views below it, which have no entry in the navigation. */
+  below?: readonly View[];
 }
 
 // The bundler makes a file of what such an import names, and the viewer's bundle has it in itself.
 export const QUERY: View = { name: 'query', title: 'Query', load: async () => (await import('../pages/query/page')).QueryPage };
 export const EXPLORE: View = { name: 'explore', title: 'Explore', load: async () => (await import('../pages/explore/explore')).Explore };
+export const BACKTEST: View = { name: 'backtest', title: 'Backtest', load: async () => (await import('../pages/alerts/backtest/backtest')).Backtest };
+
+/** The view of an address, and the one among `views` that it is or stands below. */
+export function viewsOf(views: readonly View[], [first, second]: readonly string[]): { top: View; asked: View } {
+  const top = views.find(({ name }) => name === first) ?? views[0]!;
+  return { top, asked: top.below?.find(({ name }) => name === second) ?? top };
+}
 
 /** What stands in the frame. */
 export interface Shown {

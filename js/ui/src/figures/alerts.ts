@@ -1,6 +1,7 @@
 /** What rules and alerts say: which fire, which fail, and of which nothing is known. */
 
 import { formatCount, formatDuration } from '../format/number';
+import { printDuration } from '../promql/duration';
 import type { Alert, AlertingRule, Rule, RuleGroup } from '../source/answers';
 import type { Level } from './checks';
 
@@ -31,6 +32,11 @@ export function ruleState(rule: Rule): RuleState {
   return rule.health === 'ok' && state === 'inactive' ? 'inactive' : 'unknown';
 }
 
+/** Whether an alert is meant to fire. */
+export function isHarmless({ labels }: Pick<Alert, 'labels'>): boolean {
+  return HARMLESS.has(labels['severity'] ?? '');
+}
+
 /** A time of an answer in milliseconds; nothing for none. */
 export function timeOf(text: string | undefined): number | undefined {
   const ms = Date.parse(text ?? '');
@@ -48,6 +54,12 @@ export function lateSeconds({ interval, lastEvaluation }: RuleGroup, nowMs: numb
 /** The share of its interval that a group's evaluation takes. */
 export function shareOfInterval({ evaluationTime, interval }: RuleGroup): number {
   return interval > 0 ? evaluationTime / interval : 0;
+}
+
+/** How long alerts of a rule are pending, and how long they fire at least. Seconds. */
+export function waitsText({ duration, keepFiringFor }: Pick<AlertingRule, 'duration' | 'keepFiringFor'>): string {
+  const texts = [duration > 0 && `fires after ${printDuration(duration * 1000)}`, keepFiringFor > 0 && `keeps firing for ${printDuration(keepFiringFor * 1000)}`];
+  return texts.filter((text) => text !== false).join(', ');
 }
 
 /** What is known of all rules. */
@@ -102,7 +114,7 @@ export function alertsVerdict(state: AlertsState | undefined): { level: Level; t
   if (state === undefined) return { level: 'unknown', text: 'Whether alerts are firing is unknown.' };
   const { alerting, recording, firing, pending, failing, unknown, late, longestSeconds, isClockDoubted } = state;
   const parts: string[] = [];
-  if (firing.length > 0) parts.push(`${counted(firing.length, 'alert is', 'alerts are')} firing: ${names(firing)}`);
+  if (firing.length > 0) parts.push(`${counted(firing.length, 'alert is', 'alerts are')} firing: ${names(firing.map(({ labels }) => labels['alertname'] ?? ''))}`);
   if (pending > 0) parts.push(`${counted(pending, 'alert is', 'alerts are')} pending`);
   if (failing > 0) parts.push(`${counted(failing, 'rule fails', 'rules fail')}`);
   if (unknown > 0) parts.push(`${counted(unknown, 'rule was', 'rules were')} not evaluated yet`);
@@ -113,18 +125,20 @@ export function alertsVerdict(state: AlertsState | undefined): { level: Level; t
     const rest = recording === 0 ? 'rules' : `alerting rules; ${counted(recording, 'recording rule is', 'recording rules are')} evaluated`;
     return { level: 'unknown', text: `This node has no ${rest}.` };
   }
-  const isHarmful = firing.some(({ labels }) => !HARMLESS.has(labels['severity'] ?? ''));
+  const isHarmful = !firing.every(isHarmless);
   const isKnownWrong = firing.length > 0 || pending > 0 || failing > 0 || isClockDoubted;
   const text = parts.join('; ');
   return { level: isHarmful ? 'bad' : isKnownWrong ? 'warn' : 'unknown', text: `${text[0]!.toUpperCase()}${text.slice(1)}.` };
 }
 
-function counted(count: number, one: string, many: string): string {
+/** A count with its word. */
+export function counted(count: number, one: string, many: string): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-function names(alerts: readonly Alert[]): string {
-  const all = [...new Set(alerts.map(({ labels }) => labels['alertname'] ?? ''))].sort();
+/** Some of the names, each once. */
+export function names(given: readonly string[]): string {
+  const all = [...new Set(given)].sort();
   const more = all.length - NAMED_MAX;
   return all.slice(0, NAMED_MAX).join(', ') + (more > 0 ? ` and ${formatCount(more)} more` : '');
 }

@@ -197,3 +197,71 @@ export interface Alert {
   keepFiringSince?: string;
   value: string;
 }
+
+/** `alerts/backtest`: what rules would have done over a range of seconds since the epoch. */
+export interface BacktestData {
+  start: number;
+  end: number;
+  groups: BacktestGroup[];
+  /** Names of the series that rules read. */
+  series: {
+    stored: string[];
+    /** Those that recording rules of the file make. */
+    computed: string[];
+    /** Whether an expression selects series without naming them. */
+    any: boolean;
+    /** Names of rules that read what is computed after them. */
+    circular?: string[];
+  };
+}
+
+/** A group of rules that were evaluated over the range. */
+export interface BacktestGroup {
+  name: string;
+  /** Seconds. */
+  interval: number;
+  rules: BacktestRule[];
+}
+
+/** What evaluated rules of both types have. */
+interface AnyBacktestRule {
+  name: string;
+  query: string;
+  evaluations: number;
+  failures: number;
+  lastError?: string;
+}
+
+/** An alerting rule with the alerts that fired. */
+export interface BacktestAlertingRule extends AnyBacktestRule {
+  type: 'alerting';
+  /** Seconds. */
+  duration: number;
+  keepFiringFor: number;
+  /** Alerts that were pending and did not fire. */
+  pending: number;
+  fired: number;
+  /** Alerts that fired and are not listed. */
+  omitted: number;
+  alerts: BacktestAlert[];
+}
+
+/** A recording rule with how much it computed. */
+export interface BacktestRecordingRule extends AnyBacktestRule {
+  type: 'recording';
+  samples: number;
+  series: number;
+}
+
+export type BacktestRule = BacktestAlertingRule | BacktestRecordingRule;
+
+/** An alert that fired. */
+export interface BacktestAlert {
+  labels: Labels;
+  annotations: Labels;
+  activeAt: string;
+  firedAt: string;
+  /** Nothing if it was still firing at the end of the range. */
+  resolvedAt?: string;
+  value: string;
+}

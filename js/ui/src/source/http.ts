@@ -7,6 +7,9 @@ import type { TokenKeeper } from './token';
 /** Endpoints that take their parameters in a form, too. Source: routes of Prometheus' HTTP API. */
 const TAKES_FORMS = /^api\/v1\/(query|query_range|query_exemplars|format_query|parse_query|labels|series)$/;
 
+/** Endpoints that take them in a form only. */
+const TAKES_FORMS_ONLY = /^api\/v1\/alerts\/backtest$/;
+
 /** Characters of parameters from which on they travel in a form: URLs are cut at some 8 KiB. */
 const URL_PARAMS_MAX = 2000;
 
@@ -22,7 +25,7 @@ export class HttpSource implements Source {
 
   async request(path: string, params: URLSearchParams, signal: AbortSignal): Promise<ApiAnswer> {
     const query = params.toString();
-    const isForm = query.length > URL_PARAMS_MAX && TAKES_FORMS.test(path);
+    const isForm = TAKES_FORMS_ONLY.test(path) || (query.length > URL_PARAMS_MAX && TAKES_FORMS.test(path));
     const response = isForm
       ? await this.#fetch(path, { method: 'POST', body: params, signal })
       : await this.#fetch(query === '' ? path : `${path}?${query}`, { signal });

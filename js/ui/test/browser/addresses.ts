@@ -41,6 +41,7 @@ export const PAGES: [string, string, string][] = [
   ['query-explain', `${QUERY}explain`, 'evaluation'],
   ['query-wrong', '?g0.expr=sum+by+(&g0.tab=graph', 'unclosed left parenthesis'],
   ['alerts-none', '#/alerts', 'This node has no rules.'],
+  ['backtest-empty', '#/alerts/backtest', 'Rules, as in a rule file'],
   ['metrics', '#/explore/metrics', 'node_cpu_seconds_total'],
   ['metric', '#/explore/metrics?metric=node_load1', '1m load average'],
   ['hostile', '#/explore/metrics?metric=hostile', 'direction'],

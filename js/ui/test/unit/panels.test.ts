@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hashOf, routeOf } from '../../src/app/route';
 import { withEntry } from '../../src/pages/query/history';
-import { newPanel, nextRange, panelsOf, searchOf, stepMsOf, type Panel } from '../../src/pages/query/panels';
+import { newPanel, panelsOf, searchOf, stepMsOf, type Panel } from '../../src/pages/query/panels';
+import { nextRange } from '../../src/widgets/range';
 
 const HOUR_MS = 3_600_000;
 

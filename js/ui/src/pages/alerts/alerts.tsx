@@ -13,6 +13,7 @@ import { Await, Remarks } from '../../widgets/state';
 import { useNodeInfo } from '../home/clock';
 import { SlowestGroups } from './groups';
 import { RuleItem } from './rule';
+import { Sections } from './sections';
 import { chosenRules, placedRules, type PlacedRule, type StateChoice } from './select';
 
 const EVERY_MS = 15_000;
@@ -31,6 +32,7 @@ export function Alerts({ route }: { route: Route }) {
   const { level, text } = alertsVerdict(state);
   return (
     <>
+      <Sections route={route} shown="rules" />
       {(state !== undefined || answer.error !== undefined) && (
         <section class={`verdict ${level}`} aria-label="State of the alerts">
           <h1>

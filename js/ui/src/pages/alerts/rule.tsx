@@ -3,18 +3,19 @@
 import { useMemo, useState } from 'preact/hooks';
 import { useNow } from '../../app/clock';
 import { useApp } from '../../app/context';
-import { queryHref } from '../../app/route';
+import { go, hashOf, queryHref } from '../../app/route';
 import { Highlight } from '../../editor/highlight';
-import { STATE_LEVELS, timeOf } from '../../figures/alerts';
+import { STATE_LEVELS, timeOf, waitsText } from '../../figures/alerts';
 import { formatCount, formatNumber } from '../../format/number';
 import { formatAgo, formatTime, zoneName } from '../../format/time';
-import { printDuration } from '../../promql/duration';
 import { thresholdOf, type Threshold } from '../../promql/threshold';
-import type { Alert, AlertingRule, Labels, Rule } from '../../source/answers';
+import type { Alert, AlertingRule, Labels, Rule, RuleGroup } from '../../source/answers';
 import { numberOf } from '../../source/exposition';
 import { Facts } from '../../widgets/facts';
 import { LabelBoxes } from '../../widgets/series';
 import { newPanel, searchOf } from '../query/panels';
+import { keepDraft } from './backtest/draft';
+import { ruleFileOf } from './backtest/rule-file';
 import { RuleGraph } from './graph';
 import type { PlacedRule } from './select';
 
@@ -26,6 +27,7 @@ export function RuleItem({ placed }: { placed: PlacedRule }) {
   const [isGraph, setGraph] = useState(false);
   const threshold = useMemo(() => (rule.type === 'alerting' ? thresholdOf(rule.query) : undefined), [rule.type, rule.query]);
   const level = STATE_LEVELS[state];
+  const waits = rule.type === 'alerting' ? waitsText(rule) : '';
   const panel = { ...newPanel(), expr: rule.query, tab: 'graph' as const };
   return (
     <li class="target rule">
@@ -48,14 +50,33 @@ export function RuleItem({ placed }: { placed: PlacedRule }) {
             Graph
           </button>
         )}
+        <BacktestButton label={`${rule.name}: backtest`} group={group} rules={[rule]}>
+          Backtest
+        </BacktestButton>
       </p>
       {isGraph && rule.type === 'alerting' && threshold !== undefined && <RuleGraph rule={rule} threshold={threshold} />}
       {Object.keys(rule.labels ?? {}).length > 0 && <LabelBoxes labels={rule.labels!} />}
       <p class="muted">
-        {rule.type === 'alerting' && waits(rule)}group {group.name} of {group.file}
+        {waits !== '' && `${waits} · `}group {group.name} of {group.file}
+        <BacktestButton label={`${rule.name}: backtest the group`} group={group} rules={group.rules}>
+          Backtest the group
+        </BacktestButton>
       </p>
       {rule.type === 'alerting' && <RuleAlerts rule={rule} threshold={threshold} />}
     </li>
+  );
+}
+
+/** Leads to the view Backtest, with these rules in it. */
+function BacktestButton({ label, group, rules, children }: { label: string; group: RuleGroup; rules: readonly Rule[]; children: string }) {
+  const open = (): void => {
+    keepDraft(ruleFileOf(group, rules));
+    go(hashOf(['alerts', 'backtest']));
+  };
+  return (
+    <button type="button" class="quiet" aria-label={label} onClick={open}>
+      {children}
+    </button>
   );
 }
 
@@ -69,12 +90,6 @@ function errorText(rule: Rule): string {
   const before = rule.type === 'alerting' && rule.state !== 'inactive' && rule.state !== 'unknown' ? ' What it shows is from before.' : '';
   const text = rule.lastError ?? '';
   return `The last evaluation failed${text === '' ? '' : `: ${text}`}.${before}`;
-}
-
-function waits({ duration, keepFiringFor }: AlertingRule): string {
-  const texts = [duration > 0 && `fires after ${printDuration(duration * 1000)}`, keepFiringFor > 0 && `keeps firing for ${printDuration(keepFiringFor * 1000)}`];
-  const all = texts.filter((text) => text !== false).join(', ');
-  return all === '' ? '' : `${all} · `;
 }
 
 function RuleAlerts({ rule, threshold }: { rule: AlertingRule; threshold: Threshold | undefined }) {

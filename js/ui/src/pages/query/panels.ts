@@ -6,6 +6,7 @@
 
 import { formatTime, parseTime } from '../../format/time';
 import { parseDuration, printDuration } from '../../promql/duration';
+import type { TimeRange } from '../../widgets/range';
 
 /** What a panel shows its result as. */
 export type Tab = 'table' | 'graph' | 'explain';
@@ -117,10 +118,7 @@ export function searchOf(panels: readonly Panel[]): URLSearchParams {
   return params;
 }
 
-const RANGES_MS = ['1m', '5m', '15m', '30m', '1h', '2h', '6h', '12h', '1d', '2d', '7d', '14d', '28d', '56d', '182d', '365d'].map((text) => parseDuration(text)!);
-
-/** The next longer (1) or shorter (-1) usual range. */
-export function nextRange(rangeMs: number, by: 1 | -1): number {
-  if (by > 0) return RANGES_MS.find((range) => range > rangeMs) ?? rangeMs;
-  return RANGES_MS.findLast((range) => range < rangeMs) ?? rangeMs;
+/** The panel with another range. */
+export function withRange({ endMs: _, ...rest }: Panel, range: TimeRange): Panel {
+  return { ...rest, rangeMs: range.rangeMs, ...(range.endMs === undefined ? {} : { endMs: range.endMs }) };
 }

@@ -9,13 +9,13 @@ import { isFound, seriesText } from '../../promql/selector';
 import type { Histogram, InstantSeries, Labels, RangeSeries } from '../../source/answers';
 import { Copy } from '../../widgets/copy';
 import { Pager } from '../../widgets/pager';
+import { EndControl } from '../../widgets/range';
 import { SeriesName } from '../../widgets/series';
 import { Await, Remarks } from '../../widgets/state';
-import { EndControl } from './controls';
 import { CostLine } from './cost';
 import type { ViewProps } from './graph-view';
 import { SaveReport } from '../report/save';
-import type { Panel } from './panels';
+import { withRange, type Panel } from './panels';
 import { runInstant, type Result } from './run';
 
 const ROWS = 100;
@@ -29,7 +29,7 @@ export function TableView({ panel, run, onChange }: ViewProps) {
   return (
     <div aria-busy={loaded.isLoading}>
       <div class="row controls">
-        <EndControl panel={panel} onChange={onChange} label="Time" />
+        <EndControl range={panel} onChange={(range) => onChange(withRange(panel, range))} label="Time" />
       </div>
       <Await of={loaded}>{(result) => <Answer panel={panel} result={result} />}</Await>
     </div>
