@@ -140,7 +140,7 @@ groups:
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("rules.yml"), RULES).expect("a file");
     let config = "global: {evaluation_interval: 1s}\nrule_files: ['rules.yml']\n";
-    let (store, _) = start(directory.path(), config, &["--query-timeout=10s"]);
+    let (store, _) = start(directory.path(), config, &["--query-timeout=3s"]);
     let mut text = String::new();
     for i in 0..50_000 {
         let of = if i < 1000 { "loop" } else { "no" };
