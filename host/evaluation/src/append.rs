@@ -120,9 +120,8 @@ async fn append_at_once(
     known: &mut SeriesNumbers,
     samples: &[Sample],
 ) -> Result<Refused, StoreError> {
-    let sorted = Sorted::new(samples, numbers(intake, known, samples).await?);
-    let Sorted { columns, ended, ended_at_ms, .. } = &sorted;
-    let columns = columns.clone();
+    let Sorted { columns, ended, ended_at_ms, unstored } =
+        Sorted::new(samples, numbers(intake, known, samples).await?);
     let rows = ScrapeRows {
         bodies: pieces(samples, is_histogram)
             .into_iter()
@@ -130,8 +129,8 @@ async fn append_at_once(
             .collect(),
         generation: known.generation,
         count: columns.series.len(),
-        ended: ended.clone(),
-        ended_at_ms: *ended_at_ms,
+        ended,
+        ended_at_ms,
         rows: Box::new(move |range| Columns {
             series: columns.series[range.clone()].to_vec(),
             timestamps_ms: columns.timestamps_ms[range.clone()].to_vec(),
@@ -140,7 +139,7 @@ async fn append_at_once(
     };
     let (of_bodies, rows) = intake.store().append_scrape(rows).await?;
     let first = of_bodies.refusals.first();
-    Ok(sorted.refused(samples, &rows, first.map(|first| first.reason)))
+    Ok(unstored.refused(samples, &rows, first.map(|first| first.reason)))
 }
 
 pub(crate) fn is_histogram(sample: &Sample) -> bool {
@@ -150,11 +149,16 @@ pub(crate) fn is_histogram(sample: &Sample) -> bool {
 /// Samples with the numbers of their series, by what is stored in the same way.
 pub(crate) struct Sorted {
     pub columns: Columns,
-    /// Positions of the rows of the columns.
-    positions: Vec<usize>,
-    /// Series that end.
     pub ended: Vec<u64>,
     pub ended_at_ms: i64,
+    pub unstored: Unstored,
+}
+
+/// What tells which samples were not stored.
+#[derive(Default)]
+pub(crate) struct Unstored {
+    /// Positions of the rows of the columns.
+    positions: Vec<usize>,
     /// Samples whose series has no number.
     refused: Refused,
 }
@@ -164,28 +168,30 @@ impl Sorted {
         samples: &[Sample],
         numbers: impl IntoIterator<Item = Result<u64, String>>,
     ) -> Sorted {
-        let columns = Columns { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() };
-        let (positions, ended, refused) = Default::default();
-        let mut sorted = Sorted { columns, positions, ended, ended_at_ms: 0, refused };
+        let mut columns =
+            Columns { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() };
+        let (mut ended, mut ended_at_ms, mut unstored) = (Vec::new(), 0, Unstored::default());
         for (position, (sample, number)) in samples.iter().zip(numbers).enumerate() {
             match (number, &sample.value) {
-                (Err(why), _) => sorted.refused.push((position, Refusal::Other(why))),
+                (Err(why), _) => unstored.refused.push((position, Refusal::Other(why))),
                 (Ok(number), NewValue::Stale) => {
-                    sorted.ended.push(number);
-                    sorted.ended_at_ms = sample.time_ms;
+                    ended.push(number);
+                    ended_at_ms = sample.time_ms;
                 }
                 (Ok(number), NewValue::Float(value)) => {
-                    sorted.positions.push(position);
-                    sorted.columns.series.push(number);
-                    sorted.columns.timestamps_ms.push(sample.time_ms);
-                    sorted.columns.values.push(*value);
+                    unstored.positions.push(position);
+                    columns.series.push(number);
+                    columns.timestamps_ms.push(sample.time_ms);
+                    columns.values.push(*value);
                 }
                 (Ok(_), NewValue::Histogram(_)) => {}
             }
         }
-        sorted
+        Sorted { columns, ended, ended_at_ms, unstored }
     }
+}
 
+impl Unstored {
     /// Returns what was refused: rows of the columns, and histograms for a reason. Bodies do not
     /// tell which rows were refused. Those of a rule have one time, so mostly it is all of them.
     pub fn refused(

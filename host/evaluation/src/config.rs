@@ -81,7 +81,6 @@ pub struct RulesConfig {
     pub external_url: String,
     /// Features of PromQL that expressions may use.
     pub features: QueryFeatures,
-    /// Maximum number of rules.
     pub rules_max: usize,
 }
 

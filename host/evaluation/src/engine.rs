@@ -50,8 +50,7 @@ impl StoreEngine<'_> {
     fn evaluate(&self, query: &Query<'_>) -> Result<Answer<SharedHistogram>, StoreError> {
         self.reading.check()?;
         let limit_bytes = self.reading.limits().memory_bytes_max;
-        let memory_bytes_max = limit_bytes as u64 / 100 * MEMORY_PERCENT;
-        let options = QueryOptions { memory_bytes_max, ..self.options };
+        let options = within(self.options, limit_bytes);
         self.run(|instance| answer(instance, query.expression, query.time_ms, options, limit_bytes))
     }
 
@@ -62,6 +61,11 @@ impl StoreEngine<'_> {
         let deadline = Instant::now().checked_add(self.timeout);
         self.instance.borrow_mut().run(deadline, || false, work)
     }
+}
+
+/// Returns options for an evaluation in an instance of at most `bytes_max`.
+pub(crate) fn within(options: QueryOptions, bytes_max: usize) -> QueryOptions {
+    QueryOptions { memory_bytes_max: bytes_max as u64 / 100 * MEMORY_PERCENT, ..options }
 }
 
 /// Returns the names of the series that selectors select.

@@ -55,10 +55,9 @@ impl MemoryStore {
                 Err(error) => return Err(error.into()),
             });
         }
-        let sorted = Sorted::new(samples, numbers);
-        let Sorted { columns, ended, ended_at_ms, .. } = &sorted;
-        let outcome = instance.append_and_end(columns, ended, *ended_at_ms, now_ms)?;
-        Ok(sorted.refused(samples, &outcome.refused_rows, histograms))
+        let Sorted { columns, ended, ended_at_ms, unstored } = Sorted::new(samples, numbers);
+        let outcome = instance.append_and_end(&columns, &ended, ended_at_ms, now_ms)?;
+        Ok(unstored.refused(samples, &outcome.refused_rows, histograms))
     }
 
     /// Stores a write request of version 1. Refused samples are left out.

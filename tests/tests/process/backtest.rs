@@ -2,6 +2,7 @@
 //! server and without one; and their errors and access rights.
 
 use super::configuration::start;
+use super::rules::{import, is_mark, of};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +15,7 @@ use tidepool_tests::guarded::{Node, curl};
 use tidepool_tests::http::{Client, Response};
 use tidepool_tests::process::Server;
 use tidepool_tests::sender::read_all;
-use tidepool_tests::series::{STALE_MARKER_BITS, Series};
+use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
@@ -46,19 +47,9 @@ groups:
 /// Times in milliseconds of a change of an alert: active, firing, resolved.
 type Times = (i64, i64, i64);
 
-fn import(store: &Store, value: f64) {
-    let url = store.server.url() + "/api/v1/import/prometheus";
-    let text = format!("load{{instance=\"a\"}} {value}\n");
-    let answer = Client::default().post(&url, &[], text.as_bytes()).expect("an answer");
-    assert!(answer.is_success(), "{}", answer.text());
-}
-
 fn stored(store: &Store, name: &str, state: &str) -> Option<Series> {
-    let read = store.reader().streamed(&[read_all()]).expect("an answer");
-    read.into_iter().flatten().find(|series| {
-        series.labels.value("__name__") == name
-            && series.labels.value("alertname") == "High"
-            && series.labels.value("alertstate") == state
+    of(store, name).into_iter().find(|series| {
+        (series.labels.value("alertname"), series.labels.value("alertstate")) == ("High", state)
     })
 }
 
@@ -68,13 +59,13 @@ fn fire(store: &Store) -> Option<Times> {
     let is_over = || {
         let firing = stored(store, "ALERTS", "firing")?;
         let (last, before) = firing.samples.split_last()?;
-        let is_over = last.value.to_bits() == STALE_MARKER_BITS && !before.is_empty();
+        let is_over = is_mark(last) && !before.is_empty();
         is_over.then(|| (before[0].timestamp_ms, last.timestamp_ms))
     };
     let mut value = 1.0;
     let mut sent = 0;
     let (fired_ms, resolved_ms) = wait::until("an alert that ended", TIMEOUT, || {
-        import(store, value);
+        import(store, &format!("load{{instance=\"a\"}} {value}\n"));
         sent += 1;
         if sent == 10 || stored(store, "ALERTS", "firing").is_some() {
             value = if sent == 10 { 9.0 } else { 1.0 };

@@ -36,14 +36,22 @@ groups:
       - {record: three, expr: vector(3)}
 "#;
 
-fn of(store: &Store, name: &str) -> Vec<Series> {
+pub fn of(store: &Store, name: &str) -> Vec<Series> {
     let read = store.reader().streamed(&[read_all()]).expect("an answer");
     let series = read.into_iter().flatten();
     series.filter(|series| series.labels.value("__name__") == name).collect()
 }
 
-fn is_mark(sample: &Sample) -> bool {
+pub fn is_mark(sample: &Sample) -> bool {
     sample.value.to_bits() == STALE_MARKER_BITS
+}
+
+/// Stores samples in the text format.
+#[track_caller]
+pub fn import(store: &Store, text: &str) {
+    let url = store.server.url() + "/api/v1/import/prometheus";
+    let answer = Client::default().post(&url, &[], text.as_bytes()).expect("an answer");
+    assert!(answer.is_success(), "{}", answer.text());
 }
 
 #[track_caller]
@@ -251,11 +259,10 @@ fn rules_that_ship_are_shown_without_being_named_and_store_nothing() {
     let flag = format!("--config={}", path.display());
     let store = Store::start_with(|config| config.with_builtin_metrics().flag(&flag));
     let store = store.expect("tidepool starts");
-    let url = store.server.url() + "/api/v1/import/prometheus";
-    let rebooted =
-        "node_time_seconds{instance=\"a\"} 1000\nnode_boot_time_seconds{instance=\"a\"} 900\n";
-    let answer = Client::default().post(&url, &[], rebooted.as_bytes()).expect("an answer");
-    assert!(answer.is_success(), "{}", answer.text());
+    import(
+        &store,
+        "node_time_seconds{instance=\"a\"} 1000\nnode_boot_time_seconds{instance=\"a\"} 900\n",
+    );
     for file in [NODE, "builtin:tidepool"] {
         let groups = shipped(&store, file);
         assert!(!groups.is_empty() && groups.iter().all(|group| group["interval"] == 60.0));

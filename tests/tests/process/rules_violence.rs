@@ -1,6 +1,7 @@
 //! Rules under violence: kills at any moment, and rules that ask for too much.
 
 use super::configuration::start;
+use super::rules::{import, is_mark, of};
 use super::scrape::api;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -8,10 +9,8 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 use tidepool_tests::clock::now_ms;
-use tidepool_tests::http::Client;
 use tidepool_tests::process::Server;
-use tidepool_tests::sender::read_all;
-use tidepool_tests::series::{Random, STALE_MARKER_BITS, Sample};
+use tidepool_tests::series::{Random, Sample};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
@@ -27,17 +26,10 @@ const CONFIG: &str = "global: {evaluation_interval: 50ms}\nrule_files: ['rules.y
 
 /// Samples of `ALERTS` or `ALERTS_FOR_STATE` of an alert, in a state or in any.
 fn samples(store: &Store, name: &str, alert: &str, state: &str) -> Vec<Sample> {
-    let read = store.reader().streamed(&[read_all()]).expect("an answer");
-    let series = read.into_iter().flatten().filter(|series| {
-        series.labels.value("__name__") == name
-            && series.labels.value("alertname") == alert
-            && series.labels.value("alertstate") == state
+    let series = of(store, name).into_iter().filter(|series| {
+        (series.labels.value("alertname"), series.labels.value("alertstate")) == (alert, state)
     });
     series.flat_map(|series| series.samples).collect()
-}
-
-fn is_mark(sample: &Sample) -> bool {
-    sample.value.to_bits() == STALE_MARKER_BITS
 }
 
 #[test]
@@ -92,14 +84,12 @@ const APPEND_MAX: Duration = Duration::from_secs(3);
 
 /// Stores samples until `is_over`; returns the longest time that one took.
 fn longest_append(store: &Store, mut is_over: impl FnMut() -> bool) -> Duration {
-    let url = store.server.url() + "/api/v1/import/prometheus";
     let mut longest = Duration::ZERO;
     let mut sent = 0;
     while !is_over() {
         sent += 1;
         let begun = Instant::now();
-        let answer = Client::default().post(&url, &[], format!("alive {sent}\n").as_bytes());
-        assert!(answer.expect("an answer").is_success());
+        import(store, &format!("alive {sent}\n"));
         longest = longest.max(begun.elapsed());
         thread::sleep(Duration::from_millis(50));
     }
@@ -146,9 +136,7 @@ groups:
         let of = if i < 1000 { "loop" } else { "no" };
         writeln!(text, "many{{i=\"{i}\",of=\"{of}\"}} 1").expect("a string");
     }
-    let url = store.server.url() + "/api/v1/import/prometheus";
-    let answer = Client::default().post(&url, &[], text.as_bytes()).expect("an answer");
-    assert!(answer.is_success(), "{}", answer.text());
+    import(&store, &text);
     let error = |name: &str| -> Option<String> {
         let rule = rules(&store).into_iter().find(|rule| rule["name"] == name)?;
         Some(rule["lastError"].as_str()?.to_owned())

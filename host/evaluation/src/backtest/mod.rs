@@ -87,7 +87,6 @@ impl Stored for HeldStore<'_> {
 pub struct BacktestSettings {
     pub defaults: Defaults,
     pub features: QueryFeatures,
-    /// Maximum number of rules.
     pub rules_max: usize,
     /// Maximum number of alerts of a rule.
     pub alerts_max: usize,

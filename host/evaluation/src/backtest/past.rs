@@ -8,7 +8,7 @@
 
 use super::copies::{Copies, copied};
 use crate::append::{Refused, Sample};
-use crate::engine::{answer, evaluated, matrix, name, reads};
+use crate::engine::{answer, evaluated, matrix, name, reads, within};
 use crate::histogram::SharedHistogram;
 use crate::memory_store::MemoryStore;
 use std::cell::RefCell;
@@ -22,9 +22,6 @@ use tidepool_rules::engine::{Answer, Moment, Query, Reads, Series};
 use tidepool_rules::labels::METRIC_NAME;
 use tidepool_runtime::{Instance, MatchOp, Matcher, QueryOptions, QueryTimes, Runtime};
 use tidepool_store::StoreError;
-
-/// Percentage of an instance's memory for an evaluation; the rest is for blocks and samples.
-const MEMORY_PERCENT: u64 = 70;
 
 /// Part of the memory of an instance that an answer may take outside of it.
 const ANSWER_PART: usize = 4;
@@ -42,7 +39,6 @@ pub trait Stored {
     ) -> Result<T, StoreError>;
 }
 
-/// Limits of a backtest.
 #[derive(Clone)]
 pub struct Limits {
     pub options: QueryOptions,
@@ -104,8 +100,7 @@ impl<S: Stored> StoredPast<S> {
     }
 
     fn options(&self) -> QueryOptions {
-        let memory_bytes_max = self.limits.memory_bytes_max as u64 / 100 * MEMORY_PERCENT;
-        QueryOptions { memory_bytes_max, ..self.limits.options }
+        within(self.limits.options, self.limits.memory_bytes_max)
     }
 
     fn answer_bytes_max(&self) -> usize {
@@ -171,8 +166,8 @@ impl<S: Stored> StoredPast<S> {
         if !selectors.iter().any(is_computed) {
             return self.stored(|instance| work(instance, options));
         }
-        let oldest_ms = self.oldest_read_ms(expression, start_ms)?;
         for matchers in selectors.iter().filter_map(|matchers| self.stored_part(matchers)) {
+            let oldest_ms = self.oldest_read_ms(expression, start_ms)?;
             self.in_memory(|memory| {
                 let Memory { store, copies } = memory;
                 for range in copies.missing(&matchers, oldest_ms, end_ms) {

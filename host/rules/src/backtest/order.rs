@@ -3,7 +3,8 @@
 use super::{Past, Terms};
 use crate::alert::{ALERTS, ALERTS_FOR_STATE};
 use crate::engine::Reads;
-use crate::file::{Group, Kind, Labels, Rule, RuleFile};
+use crate::file::{Group, Kind, Rule, RuleFile};
+use crate::group::{may_query, series_names};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All rules in their order.
@@ -18,7 +19,7 @@ pub struct Plan {
 /// The evaluation of one rule.
 pub struct Step {
     file: usize,
-    pub group: usize,
+    group: usize,
     rule: usize,
     pub reads: Reads,
     /// Time of the first evaluation, or before it.
@@ -47,11 +48,13 @@ impl Plan {
         let mut steps = Vec::new();
         for (file, content) in files.iter().enumerate() {
             for (group, content) in content.groups.iter().enumerate() {
+                let labels = &content.labels;
                 for (rule, content) in content.rules.iter().enumerate() {
                     if let Some(why) = past.end() {
                         return Err(why);
                     }
-                    let reads = match may_query(content) {
+                    let labels = labels.values().chain(content.labels.values());
+                    let reads = match may_query(&content.kind, labels) {
                         true => Reads::Anything,
                         false => past.reads(&content.expr),
                     };
@@ -66,7 +69,7 @@ impl Plan {
             Kind::Alerting { .. } => None,
         };
         let written: BTreeSet<&str> =
-            steps.iter().flat_map(|step| names(step.rule(files))).collect();
+            steps.iter().flat_map(|step| series_names(&step.rule(files).kind)).collect();
         let mut kept = BTreeSet::new();
         for step in &steps {
             if let Reads::Names(read) = &step.reads {
@@ -83,21 +86,6 @@ impl Plan {
     }
 }
 
-/// Names of the series that a rule writes.
-fn names(rule: &Rule) -> Vec<&str> {
-    match &rule.kind {
-        Kind::Recording { record } => vec![record],
-        Kind::Alerting { .. } => vec![ALERTS, ALERTS_FOR_STATE],
-    }
-}
-
-/// Whether the templates of a rule may have queries, which read anything.
-fn may_query(rule: &Rule) -> bool {
-    let Kind::Alerting { annotations, .. } = &rule.kind else { return false };
-    let has_query = |texts: &Labels| texts.values().any(|text| text.contains("query"));
-    has_query(&rule.labels) || has_query(annotations)
-}
-
 /// Puts each rule behind all that write what it reads. Returns the names of the rules for which
 /// that is not possible. Alerts of rules that read `ALERTS` are read in the order of the files.
 fn ordered(steps: Vec<Step>, files: &[RuleFile]) -> (Vec<Step>, BTreeSet<String>) {
@@ -109,7 +97,7 @@ fn ordered(steps: Vec<Step>, files: &[RuleFile]) -> (Vec<Step>, BTreeSet<String>
         };
         match &rule.kind {
             Kind::Alerting { .. } if reads_alerts => Vec::new(),
-            _ => names(rule).into_iter().map(str::to_owned).collect(),
+            _ => series_names(&rule.kind).into_iter().map(str::to_owned).collect(),
         }
     };
     // Number of rules left that write a name, and the rules that wait for it.

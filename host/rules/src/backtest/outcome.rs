@@ -38,7 +38,6 @@ pub struct RuleOutcome {
     pub rule: Rule,
     /// Evaluations from the start of the range on.
     pub evaluations: u64,
-    /// Evaluations that failed.
     pub failures: u64,
     pub last_error: Option<String>,
     pub done: Done,

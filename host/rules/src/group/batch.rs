@@ -4,7 +4,7 @@
 use crate::engine::{Engine, NewSample, NewValue, Origin, Reads, Refusal};
 use crate::error::RuleError;
 use crate::group::RuleReport;
-use crate::group::rule::Rule;
+use crate::group::rule::{Rule, series_names};
 use crate::labels::LabelSet;
 use std::collections::HashSet;
 
@@ -62,7 +62,7 @@ impl<'a, H: Clone> Batch<'a, H> {
     ) {
         let count = samples.len() - markers;
         self.parts.push(Part { rule: position, count, markers });
-        self.names.extend(rule.series_names().into_iter().map(str::to_owned));
+        self.names.extend(series_names(&rule.definition.kind).into_iter().map(str::to_owned));
         self.series.extend(samples.iter().map(|sample| sample.series.clone()));
         self.samples.extend(samples);
     }

@@ -37,7 +37,8 @@ use crate::clock::milliseconds;
 use crate::engine::Engine;
 use crate::file::{self, Labels};
 use crate::labels::LabelSet;
-use rule::Rule;
+use rule::{Definition, Rule};
+pub(crate) use rule::{may_query, series_names};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,8 +171,11 @@ impl Group {
     /// Asks the engine what the rules read, once.
     fn find_reads<E: Engine + ?Sized>(&mut self, engine: &E) {
         if !std::mem::replace(&mut self.knows_reads, true) {
-            for rule in self.rules.iter_mut().filter(|rule| !rule.has_queries_in_templates()) {
-                rule.reads = engine.reads(&rule.definition.expr);
+            for rule in &mut self.rules {
+                let Definition { kind, labels, expr } = &rule.definition;
+                if !may_query(kind, labels.values()) {
+                    rule.reads = engine.reads(expr);
+                }
             }
         }
     }

@@ -69,26 +69,26 @@ impl Rule {
         }
     }
 
-    /// Names of the series that it writes.
-    pub fn series_names(&self) -> Vec<&str> {
-        match &self.definition.kind {
-            Kind::Recording { record } => vec![record],
-            Kind::Alerting { .. } => vec![ALERTS, ALERTS_FOR_STATE],
-        }
-    }
-
-    /// Whether its templates may have queries, which read anything.
-    pub fn has_queries_in_templates(&self) -> bool {
-        let Kind::Alerting { annotations, .. } = &self.definition.kind else { return false };
-        let texts = self.definition.labels.values().chain(annotations.values());
-        texts.into_iter().any(|text| text.contains("query"))
-    }
-
     /// Number of pending and firing alerts.
     pub fn alert_count(&self) -> usize {
         let alerts = self.alerting().into_iter().flat_map(AlertingRule::alerts);
         alerts.filter(|alert| alert.is_active()).count()
     }
+}
+
+/// Names of the series that a rule writes.
+pub(crate) fn series_names(kind: &Kind) -> Vec<&str> {
+    match kind {
+        Kind::Recording { record } => vec![record],
+        Kind::Alerting { .. } => vec![ALERTS, ALERTS_FOR_STATE],
+    }
+}
+
+/// Whether the templates of a rule may have queries, which read anything. `labels` are those of the
+/// rule and of its group.
+pub(crate) fn may_query<'a>(kind: &'a Kind, labels: impl Iterator<Item = &'a String>) -> bool {
+    let Kind::Alerting { annotations, .. } = kind else { return false };
+    labels.chain(annotations.values()).any(|text| text.contains("query"))
 }
 
 impl Definition {

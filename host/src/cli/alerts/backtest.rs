@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::cli::progress::warn_line;
-use crate::cli::query::{Failure, HttpClient, Local, Server, Time, parse_url};
+use crate::cli::query::{DirArgs, Failure, HttpClient, Local, Server, Time, parse_url};
 use crate::cli::{CliError, Progress};
 use clap::{Args, ValueEnum};
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use tidepool_evaluation::backtest::{BacktestReport, BacktestSettings, Limits};
 use tidepool_query::QueryFeatures;
 use tidepool_rules::file::RULES_MAX;
 use tidepool_rules::group::Defaults;
-use tidepool_settings::duration::{bytes, duration};
+use tidepool_settings::duration::duration;
 
 /// Address of a server that was started without flags.
 const SERVER: &str = "http://127.0.0.1:9201";
@@ -45,13 +45,8 @@ pub struct BacktestArgs {
     #[arg(long = "http.config.file", value_name = "FILE", conflicts_with = "dir")]
     http_config_file: Option<PathBuf>,
 
-    /// Read this data directory, tidepool's or Prometheus', without a server
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-
-    /// Memory of an engine instance with --dir
-    #[arg(long, value_name = "BYTES", default_value = "3GiB", value_parser = bytes)]
-    memory_limit: u64,
+    #[command(flatten)]
+    dir: DirArgs,
 
     /// Interval of groups that have none, with --dir; a server has its global.evaluation_interval
     #[arg(
@@ -96,7 +91,7 @@ fn report(args: &BacktestArgs) -> Result<BacktestReport, Failure> {
         return Err(Failure::Argument("--to is before --from".to_owned()));
     }
     let _progress = Progress::spinner("evaluating the rules");
-    match &args.dir {
+    match &args.dir.dir {
         Some(dir) => of_dir(args, dir, &rules, range),
         None => of_server(args, rules, range),
     }
@@ -139,13 +134,13 @@ fn of_dir(
     let failed =
         |error: tidepool_evaluation::backtest::BacktestError| Failure::Argument(error.to_string());
     let file = settings.read(&args.file, rules).map_err(failed)?;
-    let local = Local::open(dir, args.memory_limit)?;
+    let local = Local::open(dir, args.dir.memory_limit)?;
     if local.is_damaged {
         warn_line("the outcome lacks what is damaged");
     }
     let limits = Limits {
         options: features.options(),
-        memory_bytes_max: usize::try_from(args.memory_limit).unwrap_or(usize::MAX),
+        memory_bytes_max: usize::try_from(args.dir.memory_limit).unwrap_or(usize::MAX),
         timeout: None,
         deadline: None,
         is_cancelled: Arc::new(|| false),

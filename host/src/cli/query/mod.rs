@@ -86,17 +86,17 @@ enum QueryCommand {
 
 /// A data directory in place of a server.
 #[derive(Debug, Clone, Args)]
-struct DirArgs {
+pub struct DirArgs {
     /// Ask this data directory, tidepool's or Prometheus', without a server
     ///
     /// It is only read. Samples that are only in the logs are read into memory first. No server may
     /// be running on it.
     #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    pub dir: Option<PathBuf>,
 
     /// Memory of the engine instance with --dir
     #[arg(long, value_name = "BYTES", default_value = "3GiB", value_parser = bytes)]
-    memory_limit: u64,
+    pub memory_limit: u64,
 }
 
 /// Further headers for the server.
