@@ -4,6 +4,7 @@ use crate::checks::{ChecksError, EngineChecks};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tidepool_query::QueryFeatures;
 use tidepool_rules::builtin;
@@ -11,6 +12,7 @@ use tidepool_rules::file::{
     Checks, NameValidation, Options, Pattern, PatternError, RuleFile, RuleFileError, expand, parse,
     read_all,
 };
+use tidepool_rules::group::Defaults;
 use tidepool_settings::yaml;
 
 const KEY: &str = "rule_files";
@@ -82,6 +84,34 @@ pub struct RulesConfig {
     /// Features of PromQL that expressions may use.
     pub features: QueryFeatures,
     pub rules_max: usize,
+}
+
+/// What backtests take from the configuration.
+#[derive(Clone)]
+pub struct BacktestSettings {
+    pub defaults: Defaults,
+    pub features: QueryFeatures,
+    pub rules_max: usize,
+    /// Maximum number of alerts of a rule.
+    pub alerts_max: usize,
+}
+
+impl From<&RulesConfig> for Defaults {
+    fn from(config: &RulesConfig) -> Defaults {
+        Defaults {
+            interval: config.interval,
+            query_offset: config.query_offset,
+            external_labels: Arc::new(config.external_labels.iter().cloned().collect()),
+            external_url: config.external_url.as_str().into(),
+        }
+    }
+}
+
+impl From<&RulesConfig> for BacktestSettings {
+    fn from(config: &RulesConfig) -> BacktestSettings {
+        let &RulesConfig { features, rules_max, alerts_max, .. } = config;
+        BacktestSettings { defaults: config.into(), features, rules_max, alerts_max }
+    }
 }
 
 impl RuleSection {

@@ -30,7 +30,7 @@ mod task;
 mod unit_test;
 
 pub use checks::{ChecksError, EngineChecks};
-pub use config::{FileOptions, RuleFilesError, RuleSection, RulesConfig};
+pub use config::{BacktestSettings, FileOptions, RuleFilesError, RuleSection, RulesConfig};
 pub use rules::Rules;
 pub use unit_test::{InstanceLaboratory, InstanceStore};
 

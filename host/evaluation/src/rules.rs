@@ -1,8 +1,7 @@
 //! All rule groups of this process.
 
 use crate::append::SeriesNumbers;
-use crate::backtest::BacktestSettings;
-use crate::config::RulesConfig;
+use crate::config::{BacktestSettings, RulesConfig};
 use crate::engine::StoreEngine;
 use crate::figures::Figures;
 use crate::task::{Running, Source, spawn};
@@ -260,24 +259,6 @@ impl Source {
 
 /// Interval of groups that ship with the program, if the configuration does not name them.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
-
-impl From<&RulesConfig> for Defaults {
-    fn from(config: &RulesConfig) -> Defaults {
-        Defaults {
-            interval: config.interval,
-            query_offset: config.query_offset,
-            external_labels: Arc::new(config.external_labels.iter().cloned().collect()),
-            external_url: config.external_url.as_str().into(),
-        }
-    }
-}
-
-impl From<&RulesConfig> for BacktestSettings {
-    fn from(config: &RulesConfig) -> BacktestSettings {
-        let &RulesConfig { features, rules_max, alerts_max, .. } = config;
-        BacktestSettings { defaults: config.into(), features, rules_max, alerts_max }
-    }
-}
 
 fn sources(config: &RulesConfig) -> Vec<Source> {
     let defaults = Defaults::from(config);

@@ -17,15 +17,14 @@ pub use past::{Limits, Stored, StoredPast};
 pub use report::{AlertReport, BacktestReport, GroupReport, KindReport, RuleReport, SeriesReport};
 
 use crate::checks::EngineChecks;
+use crate::config::BacktestSettings;
 use crate::rules::Rules;
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tidepool_query::QueryFeatures;
 use tidepool_rules::backtest::{Terms, backtest, evaluations};
 use tidepool_rules::file::{Options, RuleFile, parse};
-use tidepool_rules::group::Defaults;
 use tidepool_runtime::{Instance, Runtime};
 use tidepool_store::StoreError;
 use tidepool_store::reading::{HeldInstance, Reading};
@@ -80,16 +79,6 @@ impl Stored for HeldStore<'_> {
         let is_cancelled = Arc::clone(&limits.is_cancelled);
         self.0.borrow_mut().run(limits.deadline, move || is_cancelled(), work)
     }
-}
-
-/// What evaluation takes from the configuration.
-#[derive(Clone)]
-pub struct BacktestSettings {
-    pub defaults: Defaults,
-    pub features: QueryFeatures,
-    pub rules_max: usize,
-    /// Maximum number of alerts of a rule.
-    pub alerts_max: usize,
 }
 
 impl BacktestSettings {

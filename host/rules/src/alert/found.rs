@@ -4,12 +4,12 @@ use crate::alert::AlertingRule;
 use crate::engine::{Engine, Origin, Queries, Sample, Value};
 use crate::error::RuleError;
 use crate::file::Labels;
-use crate::group::Options;
 use crate::labels::{ALERT_NAME, LabelSet, METRIC_NAME};
 use crate::template::{Allowance, Data, Limits, SampleValue};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A label set that the expression has at a time.
 #[derive(Clone, Debug)]
@@ -25,6 +25,16 @@ pub(crate) struct FoundAlerts {
     pub template_failures: usize,
 }
 
+/// Bounds of labels and annotations, and of the time that they take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Of each text.
+    pub text: Limits,
+    /// Of all texts of a rule, in one evaluation.
+    pub texts: Limits,
+    pub timeout: Duration,
+}
+
 impl AlertingRule {
     /// Expands labels and annotations of the samples that the expression has.
     pub(crate) fn find<E: Engine + ?Sized>(
@@ -33,11 +43,11 @@ impl AlertingRule {
         slot_ms: i64,
         engine: &E,
         origin: Origin<'_>,
-        options: &Options,
+        bounds: &Bounds,
     ) -> Result<FoundAlerts, RuleError> {
-        let until = engine.now().monotonic.saturating_add(options.timeout);
+        let until = engine.now().monotonic.saturating_add(bounds.timeout);
         let source = Queries { engine, origin, time_ms: slot_ms, until };
-        let Limits { steps_max, output_bytes_max: bytes_max } = options.templates;
+        let Limits { steps_max, output_bytes_max: bytes_max } = bounds.texts;
         let allowance = Allowance::new(steps_max);
         let mut found = FoundAlerts::default();
         let (alerts, mut bytes) = (samples.len(), 0usize);
@@ -48,7 +58,7 @@ impl AlertingRule {
             let data = self.data(&sample);
             let mut expand = |text: &super::text::Text| {
                 let failures = &mut found.template_failures;
-                let text = text.expand(&data, &source, &options.template, &allowance, failures);
+                let text = text.expand(&data, &source, &bounds.text, &allowance, failures);
                 bytes = bytes.saturating_add(text.len());
                 text
             };
@@ -63,7 +73,7 @@ impl AlertingRule {
                 return Err(RuleError::Templates { alerts, bytes_max });
             }
             if engine.now().monotonic > until {
-                return Err(RuleError::Timeout(options.timeout));
+                return Err(RuleError::Timeout(bounds.timeout));
             }
             let own = own.iter().map(|(name, text)| (*name, text.as_str()));
             let name = [(METRIC_NAME, ""), (ALERT_NAME, self.name.as_str())];

@@ -23,6 +23,7 @@ mod rule;
 mod samples;
 mod text;
 
+pub(crate) use found::Bounds;
 pub use notice::Notice;
 pub use restore::{RestoreOptions, RestoreRequest, StoredSample, mark_shared};
 pub(crate) use rule::Terms;

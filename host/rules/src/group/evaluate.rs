@@ -152,7 +152,7 @@ impl Rule {
         if found.len() > alerts_max {
             return Err(RuleError::AlertsMax { alerts: found.len(), alerts_max });
         }
-        let found = rule.find(found, run.slot_ms, engine, origin, run.options)?;
+        let found = rule.find(found, run.slot_ms, engine, origin, &run.options.bounds())?;
         report.template_failures = found.template_failures;
         let terms = Terms {
             slot_ms: run.slot_ms,

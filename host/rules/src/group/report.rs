@@ -1,6 +1,6 @@
 //! What an evaluation is given besides its slot, and what it tells.
 
-use crate::alert::{Notice, Transition};
+use crate::alert::{Bounds, Notice, Transition};
 use crate::clock::Trust;
 use crate::engine::Refusal;
 use crate::error::RuleError;
@@ -42,6 +42,13 @@ impl Default for Options {
             templates: Limits { steps_max: 20_000_000, output_bytes_max: 16 << 20 },
             timeout: Duration::from_secs(120),
         }
+    }
+}
+
+impl Options {
+    /// Bounds of the texts of a rule.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { text: self.template, texts: self.templates, timeout: self.timeout }
     }
 }
 
