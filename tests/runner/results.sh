@@ -87,10 +87,24 @@ descendants() { # process
   done
 }
 
+# Seconds since the shell began, and CPU seconds of what it has waited for: `cutime` and `cstime` of
+# proc(5), in hundredths.
+time_used() {
+  local stat
+  read -ra stat <"/proc/$BASHPID/stat"
+  used_cpu=$(((stat[15] + stat[16]) / 100)) used=$SECONDS
+}
+tell_time() { # name, seconds and CPU seconds at the beginning
+  time_used
+  announce "$1: $((used - $2)) s, $((used_cpu - $3)) s of CPU"
+}
+
 # Runs a command that passes or fails as a whole.
 whole() { # name, command …
-  local name=$1 begun=$SECONDS status
+  local name=$1 status used used_cpu begun begun_cpu
   shift
+  time_used
+  begun=$used begun_cpu=$used_cpu
   announce "$name"
   if may_run_again; then
     bounded "$@" 2>&1 | tee "$(stage_log)"
@@ -107,7 +121,7 @@ whole() { # name, command …
       ;;
     *) count "$name" 0 1 ;;
   esac
-  announce "$name: $((SECONDS - begun)) s"
+  tell_time "$name" "$begun" "$begun_cpu"
   return "$status"
 }
 
@@ -121,8 +135,10 @@ tests() { # name, command …
 }
 # The same without counting: `$ok`, `$bad` and `$left_out` are the numbers then. Writes to `$log`.
 run_tests() { # name, command …
-  local name=$1 begun=$SECONDS status
+  local name=$1 status used used_cpu begun begun_cpu
   shift
+  time_used
+  begun=$used begun_cpu=$used_cpu
   announce "$name"
   bounded "$@" 2>&1 | tee "$log"
   status=${PIPESTATUS[0]}
@@ -132,7 +148,7 @@ run_tests() { # name, command …
   # Nothing compiled, or a process died without a word: that is a failure, too.
   if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
   if [ "$status" -eq 0 ] && [ "$ok" -eq 0 ]; then bad=1; fi
-  announce "$name: $((SECONDS - begun)) s"
+  tell_time "$name" "$begun" "$begun_cpu"
 }
 
 sum_of() { # sed program; reads `$log`
