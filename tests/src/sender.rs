@@ -56,11 +56,33 @@ pub fn send_all(store: &Store, version: Version, data: &Dataset) {
 /// Asserts that the store has this data and nothing else, by both kinds of answer.
 #[track_caller]
 pub fn assert_holds(store: &Store, data: &Dataset) {
+    assert_answers(store, &read_all(), &data.series);
+}
+
+/// Asserts the same by a query for each window of time, for data of which a single answer would take
+/// longer than a client waits on a busy machine.
+#[track_caller]
+pub fn assert_holds_by_windows(store: &Store, data: &Dataset, window_ms: i64) {
+    let (first_ms, last_ms) = data.time_range_ms().expect("there are samples");
+    assert_answers(store, &everything(i64::MIN, first_ms - 1), &[]);
+    assert_answers(store, &everything(last_ms + 1, i64::MAX), &[]);
+    for start_ms in (first_ms..=last_ms).step_by(window_ms as usize) {
+        let end_ms = (start_ms + window_ms - 1).min(last_ms);
+        let within = data.series.iter().map(|series| series.within(start_ms, end_ms));
+        let sent: Vec<Series> = within.filter(|series| !series.samples.is_empty()).collect();
+        assert_answers(store, &everything(start_ms, end_ms), &sent);
+    }
+}
+
+/// Asserts that both kinds of answer have these series.
+#[track_caller]
+fn assert_answers(store: &Store, query: &Query, sent: &[Series]) {
     let reader = store.reader();
-    let streamed = reader.streamed(&[read_all()]).unwrap_or_else(|e| panic!("{}", chain(&e)));
-    assert_same("streamed", &data.series, &streamed[0]);
-    let samples = reader.samples(&[read_all()]).unwrap_or_else(|e| panic!("{}", chain(&e)));
-    assert_same("samples", &data.series, &samples[0]);
+    let queries = std::slice::from_ref(query);
+    let streamed = reader.streamed(queries).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert_same("streamed", sent, &streamed[0]);
+    let samples = reader.samples(queries).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert_same("samples", sent, &samples[0]);
 }
 
 /// Returns the longest time after the end of the blocks for which no cut is due. The head begins

@@ -6,15 +6,15 @@ use tidepool_tests::sender::send_all;
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::Store;
 
-const SERIES: usize = 50_000;
+const SERIES: usize = 25_000;
 
 const BLOCK_MS: i64 = 2 * 3_600_000;
 
 /// Bytes for a series with a full chunk, including labels, index, and some fifty bytes in the
 /// request template cache (8 MiB at most).
 const BYTES_PER_SERIES_MAX: f64 = 760.0;
-/// Bytes of the state of column records: 48 bytes of each series, in a table that doubles (here 64
-/// for 50), and a number.
+/// Bytes of the state of column records: 48 bytes of each series, in a table that doubles (here 32
+/// for 25), and a number.
 const COLUMN_BYTES_PER_SERIES_MAX: f64 = 70.0;
 
 #[test]
