@@ -12,7 +12,7 @@ const BYTES_MAX = 1.75 * 1024 * 1024;
 const viewer = readFileSync(fileURLToPath(new URL('../../../dist-viewer/viewer.html', import.meta.url)), 'utf8');
 
 // `tests/run` without --all builds the component fast, not small.
-const notBuiltSmall = process.env.TIDEPOOL_COMPONENT_PROFILE === 'component-quick';
+const notBuiltSmall = process.env.CARGO_PROFILE_COMPONENT_SMALL_LTO === 'off';
 
 test('the viewer fits its budget', { skip: notBuiltSmall && 'tests/run --all builds the component for size' }, () => {
   const bytes = Buffer.byteLength(viewer);
