@@ -87,7 +87,7 @@ descendants() { # process
   done
 }
 
-# Seconds since the shell began, and CPU seconds of what it has waited for: `cutime` and `cstime` of
+# Seconds since the shell began, and CPU seconds of what has ended, also beside: `cutime` and `cstime` of
 # proc(5), in hundredths.
 time_used() {
   local stat

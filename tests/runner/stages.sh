@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The stages of `tests/run`: one function each, `stage_NAME`, which `need NAME` calls once.
-# Reads `root`, `target`, `quick`, `full` and `soak`.
+# Reads `root`, `target`, `quick`, `full`, `soak` and `is_ci_alone`.
 
 # Tools that the tests run with, and where they come from.
 # Later versions of nextest have twice the dependencies for terminals.
@@ -157,6 +157,10 @@ stage_rust() {
     left_out="test(the_limit_of_a_control_group_is_the_default)"
   fi
   if [ "$full" = no ]; then left_out+=" | ($need_the_component_of_nodes)"; fi
+  if [ "$is_ci_alone" = yes ]; then
+    echo "== Rust tests with $foreign_by_hand: skipped; they run with --all"
+    left_out+=" | ($tests_by_hand)"
+  fi
   while IFS=$'\t' read -r package _ paths; do
     read -ra paths <<<"$paths"
     inputs=$(hash_of "${paths[@]}")
