@@ -59,7 +59,7 @@ pub fn assert_holds(store: &Store, data: &Dataset) {
     assert_answers(store, &read_all(), &data.series);
 }
 
-/// Asserts the same by a query for each window of time, for data of which a single answer would take
+/// Asserts the same by a query for each window of time. One answer with all of the data would take
 /// longer than a client waits on a busy machine.
 #[track_caller]
 pub fn assert_holds_by_windows(store: &Store, data: &Dataset, window_ms: i64) {
