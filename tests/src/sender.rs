@@ -68,7 +68,7 @@ pub fn assert_holds_by_windows(store: &Store, data: &Dataset, window_ms: i64) {
     assert_answers(store, &everything(last_ms + 1, i64::MAX), &[]);
     for start_ms in (first_ms..=last_ms).step_by(window_ms as usize) {
         let end_ms = (start_ms + window_ms - 1).min(last_ms);
-        let within = data.series.iter().map(|series| series.within(start_ms, end_ms));
+        let within = data.series.iter().map(|series| series.between(start_ms, end_ms));
         let sent: Vec<Series> = within.filter(|series| !series.samples.is_empty()).collect();
         assert_answers(store, &everything(start_ms, end_ms), &sent);
     }

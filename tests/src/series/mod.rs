@@ -137,13 +137,6 @@ impl PartialEq for Sample {
 }
 
 impl Series {
-    /// Returns the samples between two times, both included.
-    pub fn within(&self, start_ms: i64, end_ms: i64) -> Series {
-        let samples = self.samples.iter().copied();
-        let samples = samples.filter(|sample| (start_ms..=end_ms).contains(&sample.timestamp_ms));
-        Series { labels: self.labels.clone(), samples: samples.collect() }
-    }
-
     /// Makes a series from pairs in any order and (milliseconds, value) samples.
     pub fn new(pairs: &[(&str, &str)], samples: &[(i64, f64)]) -> Series {
         let sample = |&(timestamp_ms, value)| Sample { timestamp_ms, value };
