@@ -10,7 +10,6 @@ full=no
 build_quickly() {
   full=no
   export TIDEPOOL_COMPONENT_PROFILE=component-quick
-  build_small_quickly
 }
 
 build_as_for_nodes() {
