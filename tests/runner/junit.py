@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Reads what nextest wrote about a run (JUnit XML).
 
-    tests/runner/junit.py again FOLDER FILE …    failed tests that may run again
+    tests/runner/junit.py failed ATTEMPTS FOLDER FILE …    failed tests
     tests/runner/junit.py passed PACKAGE … -- FILE …    of these packages, those of which no test failed
 
-`again` prints a line for each test, its fields separated by tabs: `again`, `test`, binary and name,
-`flaky` or `suspect`, and the first line of its failure. It writes the whole output of each test into
-the folder.
+`failed` prints a line for each test, its fields separated by tabs. For one that may run again, if there is
+more than one attempt: `again`, `test`, binary and name, `flaky` or `suspect`, and the first line of its
+failure; its whole output is written into the folder. For another: `why`, binary and name, and that line.
 """
 
 import pathlib
@@ -46,14 +46,17 @@ def first_line(failure, output):
     return (f"{panic[2]} ({panic[1]})" if panic else message).replace("\t", " ")
 
 
-def again(folder, files):
+def failed(attempts, folder, files):
     for binary, case, failure in cases(files):
         name = case.get("name")
-        if failure is None or not RETRIED.match(binary):
+        if failure is None:
             continue
         outputs = [failure.text or ""] + [part.text or "" for part in case if part.tag.startswith("system-")]
-        file = re.sub(r"[^A-Za-z0-9_-]", "_", f"{binary} {name}") + ".1.log"
         output = "\n".join(outputs)
+        if attempts == 1 or not RETRIED.match(binary):
+            print("why", f"{binary} {name}", first_line(failure, output), sep="\t")
+            continue
+        file = re.sub(r"[^A-Za-z0-9_-]", "_", f"{binary} {name}") + ".1.log"
         (pathlib.Path(folder) / file).write_text(output)
         verdict = "suspect" if is_kept(binary, name) else "flaky"
         print("again", "test", f"{binary} {name}", verdict, first_line(failure, output), sep="\t")
@@ -66,8 +69,8 @@ def passed(packages, files):
 
 def main():
     match sys.argv[1:]:
-        case ["again", folder, *files]:
-            again(folder, files)
+        case ["failed", attempts, folder, *files]:
+            failed(int(attempts), folder, files)
         case ["passed", *arguments] if "--" in arguments:
             at = arguments.index("--")
             passed(arguments[:at], arguments[at + 1:])

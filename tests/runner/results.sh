@@ -5,6 +5,7 @@
 #
 #   count NAME PASSED FAILED
 #   skip NUMBER
+#   why NAME REASON                of what failed, what its output says first
 #   again KIND NAME …              what failed and may run again (retries.sh)
 #   flaky NAME REASON              what passed then
 #   suspect NAME REASON
@@ -33,6 +34,10 @@ count() { # name, passed, failed, skipped
   fi
   record count "$1" "$2" "$3"
   skip "${4:-0}"
+}
+
+why() { # name, reason
+  record why "$1" "$(tr '\t\n' '  ' <<<"$2" | sed 's/ *$//')"
 }
 
 skip() { # number
@@ -101,25 +106,29 @@ tell_time() { # name, seconds and CPU seconds at the beginning
 
 # Runs a command that passes or fails as a whole.
 whole() { # name, command …
-  local name=$1 status used used_cpu begun begun_cpu
+  local name=$1 log said tee status used used_cpu begun begun_cpu
   shift
+  log=$(stage_log)
   time_used
   begun=$used begun_cpu=$used_cpu
   announce "$name"
-  if may_run_again; then
-    bounded "$@" 2>&1 | tee "$(stage_log)"
-    status=${PIPESTATUS[0]}
-  else
-    bounded "$@"
-    status=$?
-  fi
+  # No pipeline: the command would be a process of its own, and could neither set a variable nor wait for a job.
+  exec {said}> >(exec tee "$log")
+  tee=$!
+  bounded "$@" >&"$said" 2>&1
+  status=$?
+  exec {said}>&-
+  wait "$tee"
   case $status in
     0) count "$name" 1 0 ;;
     3) # it said why
       skip 1
       stage_complete=no
       ;;
-    *) count "$name" 0 1 ;;
+    *)
+      count "$name" 0 1
+      if ! may_run_again; then why "$name" "$(first_failure "$log")"; fi
+      ;;
   esac
   tell_time "$name" "$begun" "$begun_cpu"
   return "$status"
@@ -132,6 +141,7 @@ tests() { # name, command …
   log=$(stage_log)
   run_tests "$@"
   count "$name" "$ok" "$bad" "$left_out"
+  if [ "$bad" -gt 0 ] && ! may_run_again; then why "$name" "$(first_failure "$log")"; fi
 }
 # The same without counting: `$ok`, `$bad` and `$left_out` are the numbers then. Writes to `$log`.
 run_tests() { # name, command …
@@ -216,6 +226,7 @@ is_in() { # word, words …
 conclude() {
   local passed failed skipped
   judge_flaky
+  awk -F '\t' '$1 == "why" { print "failed: " $2 ": " $3 }' "$results"
   awk -F '\t' '$1 == "count" && $4 > 0 { print $2 ": " $4 " failed" }' "$results"
   read -r passed failed skipped < <(awk -F '\t' '
     $1 == "count" { passed += $3; failed += $4 }

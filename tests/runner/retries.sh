@@ -57,10 +57,12 @@ count_rust_tests() { # name, command …
   # The next run writes to the same file.
   rm -f "$target/nextest/$stage.xml"
   cp "$target"/nextest/*/junit.xml "$target/nextest/$stage.xml" 2>/dev/null
-  if [ "$attempts_max" -gt 1 ] && [ "$bad" -gt 0 ] && [ -e "$target/nextest/$stage.xml" ]; then
-    tests/runner/junit.py again "$flaky_dir" "$target/nextest/$stage.xml" >"$work/failed"
-    waiting=$(wc -l <"$work/failed")
+  if [ "$bad" -gt 0 ] && [ -e "$target/nextest/$stage.xml" ]; then
+    tests/runner/junit.py failed "$attempts_max" "$flaky_dir" "$target/nextest/$stage.xml" >"$work/failed"
+    waiting=$(grep -c '^again' "$work/failed")
     cat "$work/failed" >>"$results"
+  elif [ "$bad" -gt 0 ]; then
+    why "$name" "$(first_failure "$log")"
   fi
   if [ "$waiting" -gt 0 ]; then stage_failed=yes; fi
   count "$name" "$ok" $((bad - waiting))
@@ -85,6 +87,7 @@ run_failed_again() {
       record "$verdict" "$id" "$reason"
     else
       echo "== again: $id failed $attempts_max times"
+      why "$id" "$reason"
     fi
   done 3<"$work/again"
 }
