@@ -118,7 +118,12 @@ whole() { # name, command …
   bounded "$@" >&"$said" 2>&1
   status=$?
   exec {said}>&-
-  wait "$tee"
+  # What the command left running may hold the pipe open.
+  for _ in {1..50}; do
+    kill -0 "$tee" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill "$tee" 2>/dev/null
   case $status in
     0) count "$name" 1 0 ;;
     3) # it said why
