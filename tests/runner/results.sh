@@ -36,8 +36,9 @@ count() { # name, passed, failed, skipped
   skip "${4:-0}"
 }
 
-why() { # name, reason
-  record why "$1" "$(tr '\t\n' '  ' <<<"$2" | sed 's/ *$//')"
+# Notes why something failed, unless it runs again.
+tell_why() { # name, log
+  if ! may_run_again; then record why "$1" "$(first_failure "$2")"; fi
 }
 
 skip() { # number
@@ -132,7 +133,7 @@ whole() { # name, command …
       ;;
     *)
       count "$name" 0 1
-      if ! may_run_again; then why "$name" "$(first_failure "$log")"; fi
+      tell_why "$name" "$log"
       ;;
   esac
   tell_time "$name" "$begun" "$begun_cpu"
@@ -146,7 +147,7 @@ tests() { # name, command …
   log=$(stage_log)
   run_tests "$@"
   count "$name" "$ok" "$bad" "$left_out"
-  if [ "$bad" -gt 0 ] && ! may_run_again; then why "$name" "$(first_failure "$log")"; fi
+  if [ "$bad" -gt 0 ]; then tell_why "$name" "$log"; fi
 }
 # The same without counting: `$ok`, `$bad` and `$left_out` are the numbers then. Writes to `$log`.
 run_tests() { # name, command …

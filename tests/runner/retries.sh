@@ -38,11 +38,13 @@ stage_log() {
   fi
 }
 
-# The first failure that a log names.
+# The first failure that a log names, without tabs.
 first_failure() { # log
-  sed -E 's/\x1b\[[0-9;]*m//g' "$1" |
-    grep -m1 -E '^ *(not ok|✖|FAILED|FAIL|E  |_{3,} .* _{3,}$)|[Ee]rror|panicked at' ||
-    grep -v '^[[:space:]]*$' "$1" | tail -n1
+  {
+    sed -E 's/\x1b\[[0-9;]*m//g' "$1" |
+      grep -m1 -E '^ *(not ok|✖|FAILED|FAIL|E  |_{3,} .* _{3,}$)|[Ee]rror|panicked at' ||
+      grep -v '^[[:space:]]*$' "$1" | tail -n1
+  } | tr '\t' ' '
 }
 
 # Rust tests of a run of nextest. Those that may run again are not yet counted. Sets `$ran` and
@@ -62,7 +64,7 @@ count_rust_tests() { # name, command …
     waiting=$(grep -c '^again' "$work/failed")
     cat "$work/failed" >>"$results"
   elif [ "$bad" -gt 0 ]; then
-    why "$name" "$(first_failure "$log")"
+    tell_why "$name" "$log"
   fi
   if [ "$waiting" -gt 0 ]; then stage_failed=yes; fi
   count "$name" "$ok" $((bad - waiting))
@@ -72,7 +74,7 @@ count_rust_tests() { # name, command …
 note_failed_stage() {
   if may_run_again; then
     cp "$(stage_log)" "$flaky_dir"
-    record again stage "$stage" flaky "$(first_failure "$(stage_log)" | tr '\t' ' ')"
+    record again stage "$stage" flaky "$(first_failure "$(stage_log)")"
   fi
 }
 
@@ -87,7 +89,8 @@ run_failed_again() {
       record "$verdict" "$id" "$reason"
     else
       echo "== again: $id failed $attempts_max times"
-      why "$id" "$reason"
+      # A stage told it in its last run.
+      if [ "$kind" = test ]; then record why "$id" "$reason"; fi
     fi
   done 3<"$work/again"
 }
