@@ -25,7 +25,7 @@ mod text;
 
 pub(crate) use found::Bounds;
 pub use notice::Notice;
-pub use restore::{RestoreOptions, RestoreRequest, StoredSample, mark_shared};
+pub use restore::{RestoreOptions, RestoreRequest, StoredSample, Told, mark_shared};
 pub(crate) use rule::Terms;
 pub use rule::{AlertingRule, Change, Transition};
 pub(crate) use samples::{ALERTS, ALERTS_FOR_STATE};
@@ -122,8 +122,11 @@ impl Alert {
     /// `keep_firing_for` and the retention are counted: what fires has begun when it says.
     /// Backwards all, as none may lie in the future.
     fn pass(&mut self, uncounted_ms: i64) {
+        if uncounted_ms < 0 {
+            return self.shift(uncounted_ms);
+        }
         let moved = |time_ms: &mut i64| *time_ms = time_ms.saturating_add(uncounted_ms);
-        if self.state == State::Pending || uncounted_ms < 0 {
+        if self.state == State::Pending {
             moved(&mut self.active_at_ms);
         }
         self.keep_firing_since_ms.as_mut().map(moved);
@@ -131,12 +134,21 @@ impl Alert {
         if let Some(unconfirmed) = &mut self.unconfirmed {
             moved(&mut unconfirmed.since_ms);
         }
-        if uncounted_ms < 0 {
-            let others = [&mut self.fired_at_ms, &mut self.resolved_at_ms];
-            others.into_iter().flatten().for_each(moved);
-            let sent = [&mut self.last_sent_ms, &mut self.valid_until_ms];
-            sent.into_iter().flatten().for_each(moved);
+    }
+
+    /// Moves all times.
+    fn shift(&mut self, by_ms: i64) {
+        let moved = |time_ms: &mut i64| *time_ms = time_ms.saturating_add(by_ms);
+        moved(&mut self.active_at_ms);
+        moved(&mut self.retained_since_ms);
+        if let Some(unconfirmed) = &mut self.unconfirmed {
+            moved(&mut unconfirmed.since_ms);
         }
+        let others =
+            [&mut self.fired_at_ms, &mut self.resolved_at_ms, &mut self.keep_firing_since_ms];
+        others.into_iter().flatten().for_each(moved);
+        let sent = [&mut self.last_sent_ms, &mut self.valid_until_ms];
+        sent.into_iter().flatten().for_each(moved);
     }
 
     /// Whether it stays as it is although this evaluation did not find it.
@@ -147,7 +159,7 @@ impl Alert {
             || slot_ms.saturating_sub(unconfirmed.since_ms) < settle_ms
     }
 
-    fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         self.unconfirmed.is_some_and(|unconfirmed| unconfirmed.is_shared)
     }
 }

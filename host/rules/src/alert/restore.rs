@@ -16,6 +16,7 @@
 use crate::alert::samples::ALERT_STATE;
 use crate::alert::text::is_template;
 use crate::alert::{Alert, AlertingRule, State, Unconfirmed};
+use crate::file::Labels;
 use crate::labels::{ALERT_NAME, LabelSet, METRIC_NAME};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -32,6 +33,15 @@ pub struct StoredSample {
     pub time_ms: i64,
     /// May be the marker of a series that ended.
     pub value: f64,
+}
+
+/// An alert that receivers were told of as firing, and not as ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    pub labels: LabelSet,
+    pub annotations: Arc<Labels>,
+    pub value: f64,
+    pub fired_at_ms: i64,
 }
 
 /// What to query before the alerts of a rule can be restored.
@@ -195,6 +205,41 @@ impl AlertingRule {
             }
         }
         self.is_restored = true;
+    }
+
+    /// Brings back alerts that receivers take for firing and that no samples tell of: those of a
+    /// rule that writes none, or whose samples a power cut cost. Returns those that are not this
+    /// rule's.
+    pub(crate) fn bring_back(
+        &mut self,
+        told: Vec<Told>,
+        now_ms: i64,
+        alerts_max: usize,
+    ) -> Vec<Told> {
+        let own = self.restore_request(0).matchers;
+        let is_own = |told: &Told| own.iter().all(|(name, value)| told.labels.get(name) == value);
+        let (mine, others): (Vec<Told>, Vec<Told>) = told.into_iter().partition(is_own);
+        for Told { labels, annotations, value, fired_at_ms } in mine {
+            // A wrong clock is behind what it told before.
+            let fired_at_ms = fired_at_ms.min(now_ms);
+            let active_at_ms = fired_at_ms.saturating_sub(self.for_ms);
+            let is_new = !self.alerts.contains_key(&labels);
+            if is_new && self.alerts.len() >= alerts_max {
+                continue;
+            }
+            let alert = self.alerts.entry(labels.clone()).or_insert_with(|| {
+                let mut alert = Alert::pending(labels, annotations, value, active_at_ms);
+                let (since_ms, evaluations, is_shared) = (now_ms, 0, false);
+                alert.unconfirmed = Some(Unconfirmed { since_ms, evaluations, is_shared });
+                alert
+            });
+            if alert.state == State::Pending {
+                alert.state = State::Firing;
+                alert.active_at_ms = alert.active_at_ms.min(active_at_ms);
+                alert.fired_at_ms = Some(fired_at_ms);
+            }
+        }
+        others
     }
 
     /// Labels of the alert that has a series.

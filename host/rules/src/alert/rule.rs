@@ -107,6 +107,7 @@ impl AlertingRule {
     pub(crate) fn pass(&mut self, step: Step, slot_ms: i64) {
         for alert in self.alerts.values_mut() {
             alert.pass(step.uncounted_ms);
+            alert.shift(step.returned_ms);
             if step.is_jump && alert.is_active() {
                 let is_shared = alert.is_shared();
                 // The evaluation at this slot is the first of them.

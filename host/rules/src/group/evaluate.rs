@@ -31,7 +31,9 @@ impl Group {
         options: &Options,
     ) -> Report {
         self.find_reads(engine);
-        let step = Step::new(self.last_slot_ms, slot_ms, self.step_interval_ms, options.trust);
+        let interval_ms = self.step_interval_ms;
+        let (last_ms, before) = (self.last_slot_ms, &mut self.before);
+        let step = Step::new(last_ms, slot_ms, interval_ms, options.trust, before);
         let run = Run {
             file: &self.file,
             group: &self.name,

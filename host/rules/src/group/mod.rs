@@ -32,8 +32,8 @@ pub use report::{Options, RefusedCounts, Report, RuleReport};
 pub use slots::Slots;
 pub use snapshot::{AlertSnapshot, GroupSnapshot, Health, KindSnapshot, RuleSnapshot};
 
-use crate::alert::{AlertingRule, RestoreOptions, RestoreRequest, StoredSample};
-use crate::clock::milliseconds;
+use crate::alert::{AlertingRule, RestoreOptions, RestoreRequest, StoredSample, Told};
+use crate::clock::{Before, milliseconds};
 use crate::engine::Engine;
 use crate::file::{self, Labels};
 use crate::labels::LabelSet;
@@ -70,6 +70,8 @@ pub struct Group {
     last_slot_ms: Option<i64>,
     /// Longest usual step to the next slot: the interval, or the one before a reload.
     step_interval_ms: i64,
+    /// The clock before it was set back.
+    before: Option<Before>,
     is_held: bool,
     /// Whether it is known what the rules read.
     knows_reads: bool,
@@ -97,6 +99,7 @@ impl Group {
             stale: Vec::new(),
             last_slot_ms: None,
             step_interval_ms: slots.interval_ms(),
+            before: None,
             is_held: false,
             knows_reads: false,
             evaluated: None,
@@ -165,6 +168,15 @@ impl Group {
         };
         let restored = rule.restored_alerts(for_state, alerts, now_ms, options);
         rule.restore(restored, now_ms, request.is_shared);
+        self.last_slot_ms.get_or_insert(now_ms);
+    }
+
+    /// Brings back alerts that receivers take for firing, after [`Group::restore`]. Those of rules
+    /// that are gone do not come back.
+    pub fn bring_back(&mut self, mut told: Vec<Told>, now_ms: i64, alerts_max: usize) {
+        for rule in self.rules.iter_mut().filter_map(Rule::alerting_mut) {
+            told = rule.bring_back(told, now_ms, alerts_max);
+        }
         self.last_slot_ms.get_or_insert(now_ms);
     }
 

@@ -73,7 +73,7 @@ impl Group {
     pub fn carry_over(&mut self, from: Group) {
         self.evaluated = from.evaluated;
         self.last_slot_ms = from.last_slot_ms.or(self.last_slot_ms);
-        self.is_held = from.is_held;
+        (self.before, self.is_held) = (from.before, from.is_held);
         self.step_interval_ms = self.slots.interval_ms().max(from.step_interval_ms);
         self.stale.extend(from.stale);
         let mut rules: HashMap<(String, Labels), VecDeque<Rule>> = HashMap::new();

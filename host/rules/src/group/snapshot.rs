@@ -48,6 +48,8 @@ pub enum KindSnapshot {
         keep_firing_for: Duration,
         /// Templates.
         annotations: Labels,
+        /// Whether the alerts of the last run are back, or do not come.
+        is_restored: bool,
         /// Resolved ones included, which upstream does not show.
         alerts: Vec<AlertSnapshot>,
     },
@@ -72,6 +74,8 @@ pub struct AlertSnapshot {
     pub fired_at_ms: Option<i64>,
     pub keep_firing_since_ms: Option<i64>,
     pub resolved_at_ms: Option<i64>,
+    /// Whether it came back from samples that another rule may have written, and was not found yet.
+    pub is_shared: bool,
 }
 
 impl Group {
@@ -121,6 +125,7 @@ impl Rule {
             for_: *for_,
             keep_firing_for: *keep_firing_for,
             annotations: annotations.clone(),
+            is_restored: rule.is_restored(),
             alerts: rule.alerts().map(AlertSnapshot::from).collect(),
         }
     }
@@ -137,6 +142,7 @@ impl From<&Alert> for AlertSnapshot {
             fired_at_ms: alert.fired_at_ms,
             keep_firing_since_ms: alert.keep_firing_since_ms,
             resolved_at_ms: alert.resolved_at_ms,
+            is_shared: alert.is_shared(),
         }
     }
 }

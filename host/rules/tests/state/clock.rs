@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tidepool_rules::alert::{Change, State};
-use tidepool_rules::clock::{STEP_INTERVALS_MAX, Trust};
+use tidepool_rules::clock::{REPEATED_MS_MAX, STEP_INTERVALS_MAX, Trust};
 use tidepool_rules::group::{AlertSnapshot, Group, Options};
 
 /// State of each alert that is not resolved, by its label.
@@ -119,7 +119,8 @@ struct Turn {
 
 fn turn() -> impl Strategy<Value = Turn> {
     let usual = 1..=STEP_INTERVALS_MAX;
-    let step = prop_oneof![8 => Just(1i64), 2 => usual, 1 => 6i64..5000, 1 => -5000i64..0];
+    let step =
+        prop_oneof![8 => Just(1i64), 2 => usual, 1 => 6i64..5000, 1 => -5000i64..0, 1 => -12i64..0];
     (step, prop::bool::weighted(0.1), any::<[bool; 3]>())
         .prop_map(|(step, is_doubted, present)| Turn { step, is_doubted, present })
 }
@@ -142,7 +143,7 @@ proptest! {
         });
         // Intervals that are covered since an alert began.
         let mut covered: BTreeMap<String, i64> = BTreeMap::new();
-        let mut minute = 1_000_000;
+        let (mut minute, mut before_step_back, mut moved) = (1_000_000, None, 0);
         for (position, turn) in turns.iter().enumerate() {
             *present.lock().expect("no test failed") = turn.present;
             minute += turn.step;
@@ -152,15 +153,36 @@ proptest! {
             let report = group.evaluate(minute * MINUTE, &mut memory, &options);
             let after = states(&group);
             let is_jump = position > 0 && !(1..=STEP_INTERVALS_MAX).contains(&turn.step);
-            prop_assert_eq!(report.is_held, is_jump || turn.is_doubted);
+            if position > 0 && turn.step < 0 {
+                let last = minute - turn.step;
+                before_step_back = before_step_back.max(Some(last));
+            }
+            let behind = before_step_back.map(|before| before - minute);
+            let is_repeated = behind.is_some_and(|behind| (0..=REPEATED_MS_MAX / MINUTE).contains(&behind));
+            // Small steps back repeat time; others move it, until a jump moves it back.
+            let is_small = moved <= REPEATED_MS_MAX / MINUTE;
+            moved = match turn.step {
+                ..0 if position > 0 => moved - turn.step,
+                step if is_small => (moved - step).max(0),
+                step if step > STEP_INTERVALS_MAX => {
+                    (moved - step + i64::from(!turn.is_doubted)).max(0)
+                }
+                _ => moved,
+            };
+            let passed = behind.filter(|behind| is_small && *behind < 0);
+            let passed = passed.map_or(i64::MAX, |behind| -behind);
+            before_step_back = before_step_back.filter(|before| minute <= *before);
+            moved = before_step_back.map_or(0, |_| moved);
+            prop_assert_eq!(report.is_held, is_jump || turn.is_doubted || is_repeated);
             if report.is_held {
                 prop_assert_eq!(&before, &after);
                 prop_assert!(report.rules[0].transitions.is_empty());
             }
             let counted = match turn.step {
-                _ if turn.is_doubted => 0,
+                _ if turn.is_doubted || is_repeated => 0,
                 ..=0 => 0,
-                1..=STEP_INTERVALS_MAX => turn.step,
+                // Time up to the step backwards was covered before it.
+                1..=STEP_INTERVALS_MAX => turn.step.min(passed),
                 _ => 1,
             };
             covered.retain(|name, _| after.contains_key(name));
@@ -195,4 +217,43 @@ fn resolved_alerts_are_kept_for_time_that_counts() {
     }
     // Firing once, and resolved for 15 minutes, the first and the last one included.
     assert_eq!(kept, 1 + 16);
+}
+
+/// A clock that ran fast is set back, and scrapes of the time that repeats have old values.
+#[test]
+fn time_that_repeats_changes_no_alert() {
+    let data = |time_ms: i64| if time_ms == 5 * MINUTE { always(time_ms) } else { vec![] };
+    let mut group = group_of("{alert: A, expr: q}");
+    let mut memory = at(data);
+    let mut changes = Vec::new();
+    for minute in [4, 5, 6, 7, 4, 5, 6, 7, 8] {
+        let report = group.evaluate(minute * MINUTE, &mut memory, &options());
+        let transitions = &report.rules[0].transitions;
+        changes.extend(transitions.iter().map(|transition| (minute, transition.change)));
+    }
+    assert_eq!(changes, [(5, Change::Firing), (6, Change::Resolved)]);
+}
+
+#[test]
+fn times_come_back_with_the_clock() {
+    let hour = 60 * MINUTE;
+    for (wrong_ms, trust) in [
+        (-3 * hour, Trust::Trusted),
+        (-500_000 * hour, Trust::Doubted),
+        (-2 * MINUTE, Trust::Trusted),
+    ] {
+        let mut group = group_of("{alert: A, expr: q}");
+        let mut memory = at(always);
+        let begin_ms = 1_000_000 * hour;
+        group.evaluate(begin_ms, &mut memory, &options());
+        for minute in 1..4 {
+            let time_ms = begin_ms + minute * MINUTE + wrong_ms;
+            group.evaluate(time_ms, &mut memory, &Options { trust, ..options() });
+        }
+        for minute in 4..9 {
+            group.evaluate(begin_ms + minute * MINUTE, &mut memory, &options());
+        }
+        let alert = alerts(&group).remove(0);
+        assert_eq!((alert.fired_at_ms, alert.active_at_ms), (Some(begin_ms), begin_ms));
+    }
 }

@@ -1,7 +1,7 @@
 //! Alerts after a start: upstream's cases of `RestoreForState`, and what is back at once here.
 
 use crate::engine::{MINUTE, Memory, Vector, alerts, at, defaults, float, groups_of, options};
-use tidepool_rules::alert::{Change, RestoreOptions, State, mark_shared};
+use tidepool_rules::alert::{Change, RestoreOptions, State, Told, mark_shared};
 use tidepool_rules::group::{AlertSnapshot, Group, Options};
 
 const RESTORE: RestoreOptions = RestoreOptions {
@@ -224,4 +224,43 @@ fn a_firing_alert_is_active_since_the_same_time_though_its_for_was_raised() {
     let after = alerts(&second).remove(0);
     assert_eq!((before.state, before.active_at_ms), (State::Firing, 0));
     assert_eq!((after.state, after.active_at_ms), (State::Pending, 0));
+}
+
+/// Rules that ship write no samples, so only receivers know what fired.
+#[test]
+fn what_receivers_take_for_firing_comes_back() {
+    let told = |value: &str| Told {
+        labels: crate::engine::labels(&[("alertname", "A"), ("k", value), ("severity", "page")]),
+        annotations: Default::default(),
+        value: 7.0,
+        fired_at_ms: 100 * MINUTE,
+    };
+    for is_found in [true, false] {
+        let mut group = group("{alert: A, expr: q, for: 5m, labels: {severity: page}}", "1m");
+        group.skip_restore();
+        let other = Told {
+            labels: crate::engine::labels(&[("alertname", "B"), ("severity", "page")]),
+            ..told("")
+        };
+        group.bring_back(vec![told("a"), other], 120 * MINUTE, 10);
+        let found = alerts(&group);
+        let [alert] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(
+            (alert.state, alert.fired_at_ms, alert.active_at_ms, alert.value),
+            (State::Firing, Some(100 * MINUTE), 95 * MINUTE, 7.0)
+        );
+        let mut memory =
+            at(move |_| if is_found { vec![float(1.0, &[("k", "a")])] } else { vec![] });
+        let mut changes = Vec::new();
+        for minute in 121..125 {
+            let report = group.evaluate(minute * MINUTE, &mut memory, &options());
+            let transitions = &report.rules[0].transitions;
+            changes.extend(transitions.iter().map(|transition| (minute, transition.change)));
+        }
+        let ended = (122, Change::Resolved);
+        assert_eq!(changes, if is_found { vec![] } else { vec![ended] });
+    }
+    let mut bounded = group("{alert: A, expr: q, labels: {severity: page}}", "1m");
+    bounded.bring_back(vec![told("a"), told("b"), told("c")], 120 * MINUTE, 2);
+    assert_eq!(alerts(&bounded).len(), 2);
 }
