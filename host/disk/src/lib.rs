@@ -72,6 +72,9 @@ const LOCK_FILE: &str = "lock";
 const WAL_DIR: &str = "wal";
 const OUT_OF_ORDER_WAL_DIR: &str = "wbl";
 const SNAPSHOTS_DIR: &str = "snapshots";
+
+/// Folder of the journal of alerts, of positions of receivers and of silences.
+pub const ALERTS_DIR: &str = "alerts";
 /// Upstream's suffixes of a new block, of a deleted block, and of a new block in older versions.
 const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-deletion", ".tmp"];
 

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use tidepool_lifecycle::clock::system_now_ms;
 
 /// An earlier time, before 1 January 2025, means that the clock is not set.
@@ -21,6 +21,8 @@ pub struct Clock {
     future_limit_ms: i64,
     /// Time of the newest stored sample; `i64::MIN` without a sample, or before it is known.
     newest_ms: AtomicI64,
+    /// The same at the end of the replay.
+    at_start_ms: OnceLock<i64>,
     is_doubted: AtomicBool,
     heard_ms: Mutex<VecDeque<i64>>,
 }
@@ -31,6 +33,7 @@ impl Clock {
         Clock {
             future_limit_ms,
             newest_ms: AtomicI64::new(i64::MIN),
+            at_start_ms: OnceLock::new(),
             is_doubted: AtomicBool::new(false),
             heard_ms: Mutex::default(),
         }
@@ -43,7 +46,13 @@ impl Clock {
 
     /// Records the time of the newest stored sample.
     pub fn stored(&self, newest_ms: i64) {
+        self.at_start_ms.get_or_init(|| newest_ms);
         self.newest_ms.store(newest_ms, Relaxed);
+    }
+
+    /// Returns the time of the newest sample of earlier runs: about when the last one ended.
+    pub fn at_start_ms(&self) -> Option<i64> {
+        self.at_start_ms.get().copied().filter(|newest_ms| *newest_ms > i64::MIN)
     }
 
     /// Returns whether the system's clock cannot be right.

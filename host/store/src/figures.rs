@@ -45,6 +45,11 @@ impl Store {
         self.shared.clock.is_doubted()
     }
 
+    /// Returns the time of the newest sample of earlier runs, once the log is replayed.
+    pub fn newest_at_start_ms(&self) -> Option<i64> {
+        self.shared.clock.at_start_ms()
+    }
+
     /// Returns the figures of the in-order log, and its size on disk.
     pub(super) fn wal_figures(&self) -> Option<(WalStats, u64)> {
         let monitor = self.shared.head.logs_monitor()?.in_order;

@@ -4,15 +4,17 @@
 //! snapshots/<name>.tmp/<ULID>/… ── commit: sync directories, rename ──▶ snapshots/<name>/
 //! ```
 //!
-//! The files are hard links. A block's files are replaced, never rewritten, so the snapshot keeps
-//! its content while the block changes, and needs no space until the block is dropped. Without hard
-//! links the files are copied. The next start removes unfinished snapshots by their suffix.
+//! The files of blocks are hard links. A block's files are replaced, never rewritten, so the
+//! snapshot keeps its content while the block changes, and needs no space until the block is
+//! dropped. Without hard links the files are copied, as those of alerts always are, so that a node
+//! that is restored knows what receivers were told of. The next start removes unfinished snapshots
+//! by their suffix.
 
 use super::blocks::BlockDirs;
 use super::copy::{cannot_link, copy_file};
-use super::error::{Action, Result};
+use super::error::{Action, DiskError, Result};
 use super::fs::{Disk, Lock, remove_tree};
-use super::{DataDir, SNAPSHOTS_DIR};
+use super::{ALERTS_DIR, DataDir, SNAPSHOTS_DIR};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,6 +71,7 @@ impl SnapshotWriter {
 
     /// Makes the snapshot durable and, atomically, visible; returns its directory.
     pub fn commit(mut self) -> Result<PathBuf> {
+        self.copy_folder(&self.data.path().join(ALERTS_DIR), &self.dir.join(ALERTS_DIR))?;
         self.sync(&self.dir)?;
         let snapshots = self.data.path().join(SNAPSHOTS_DIR);
         let target = snapshots.join(&self.name);
@@ -91,6 +94,29 @@ impl SnapshotWriter {
                         self.copy(&path, &link, entry.size_bytes)?
                     }
                     linked => linked.map_err(Action::Link.failed(&link))?,
+                }
+            }
+        }
+        self.sync(to)
+    }
+
+    /// Copies a folder whose files are written on, and which may be absent.
+    fn copy_folder(&self, from: &Path, to: &Path) -> Result<()> {
+        let entries = match self.disk.list(from) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            listed => listed.map_err(Action::List.failed(from))?,
+        };
+        self.disk.create_dir(to).map_err(Action::Create.failed(to))?;
+        for entry in entries {
+            let (path, copy) = (from.join(&entry.name), to.join(&entry.name));
+            if entry.is_dir {
+                self.copy_folder(&path, &copy)?;
+            } else if !entry.name().is_none_or(is_unfinished) {
+                match self.copy(&path, &copy, entry.size_bytes) {
+                    // Removed or replaced meanwhile.
+                    Err(DiskError::Io { source, .. })
+                        if source.kind() == io::ErrorKind::NotFound => {}
+                    copied => copied?,
                 }
             }
         }

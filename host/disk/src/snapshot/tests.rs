@@ -48,6 +48,23 @@ impl Fixture {
 }
 
 #[test]
+fn files_of_alerts_are_copied() -> Result<()> {
+    let fixture = fixture()?;
+    let folder = fixture.root.path().join("alerts");
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a file");
+    fs::create_dir_all(folder.join("journal")).expect("a folder");
+    write("journal/00000001", "begun");
+    write("silences.json.tmp", "unfinished");
+    fixture.snapshot()?;
+    write("journal/00000001", "begun and ended");
+    let copied = fixture.root.path().join("snapshots/s/alerts");
+    let text = fs::read_to_string(copied.join("journal/00000001")).expect("a copy");
+    assert_eq!(text, "begun");
+    assert!(!copied.join("silences.json.tmp").exists());
+    Ok(())
+}
+
+#[test]
 fn a_snapshot_keeps_what_its_blocks_lose() -> Result<()> {
     let fixture = fixture()?;
     let bytes_before = fixture.data.size_bytes()?;
