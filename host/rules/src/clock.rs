@@ -23,7 +23,7 @@ use std::time::Duration;
 /// whose clock was set.
 pub const STEP_INTERVALS_MAX: i64 = 5;
 
-/// How far before the newest slot time is only repeated: small corrections of a clock that ran fast.
+/// How far before the newest slot time only repeats: small corrections of a clock that ran fast.
 pub const REPEATED_MS_MAX: i64 = 10 * 60 * 1000;
 
 /// Whether the caller believes the clock.
@@ -74,7 +74,7 @@ impl Step {
             let known = before.get_or_insert(Before { slot_ms: i64::MIN, moved_ms: 0 });
             known.slot_ms = known.slot_ms.max(slot_ms.saturating_sub(step_ms));
         }
-        // What passes of the step is new time: the rest was evaluated before the clock was set back.
+        // The rest of the step is time that was evaluated before the clock was set back.
         let (mut new_ms, mut returned_ms, mut is_repeated) = (step_ms, 0, false);
         // The part of a jump forwards that counts.
         let counted_ms = if is_doubted { 0 } else { interval_ms };

@@ -22,7 +22,7 @@ export const HEADERS = {
 };
 const TYPES: Record<string, string> = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.txt': 'text/plain; charset=utf-8' };
 
-/** The disk's free bytes are those of the machine that tests, which a build may fill: half is free here. */
+/** Half of the disk is free in tests: that of the machine may be full of builds. */
 function withRoom(figures: string): string {
   const size = /^tidepool_disk_size_bytes (\S+)$/m.exec(figures)?.[1];
   return figures.replace(/^tidepool_disk_free_bytes .*$/m, `tidepool_disk_free_bytes ${Math.round(Number(size) / 2)}`);
