@@ -4,22 +4,30 @@ use crate::cli;
 use crate::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
 use crate::reload::{ConfigFiles, Reloader};
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tidepool_disk::ALERTS_DIR;
+use tidepool_disk::fs::RealDisk;
 use tidepool_evaluation::Rules;
 use tidepool_forward::Forwarding;
+use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_lifecycle::open_files;
 use tidepool_lifecycle::processors::processors;
 use tidepool_lifecycle::reload::ReloadHandle;
 use tidepool_lifecycle::resident;
 use tidepool_lifecycle::shutdown::Shutdown;
 use tidepool_lifecycle::supervisor::Supervisor;
+use tidepool_notify::config::NotifyConfig;
+use tidepool_notify::notifier::{Notifier, NotifierError, NotifierParts, NotifierThread};
+use tidepool_notify::silences::Now;
 use tidepool_plugins::Plugins;
 use tidepool_plugins::config::PluginsConfig;
 use tidepool_plugins::intake::Intake;
 use tidepool_query::Queries;
 use tidepool_runtime::Image;
+use tidepool_scrape::discovery::DiscoveryOptions;
 use tidepool_scraping::Scraping;
 use tidepool_server::access::Access;
 use tidepool_server::flags::warn_of_strangers;
@@ -34,6 +42,9 @@ use tokio::sync::watch;
 
 /// Maximum wait for threads that read files, after everything else has ended.
 const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// Directory for the last lists of Alertmanagers, in that of alerts.
+const ALERTMANAGERS_DIR: &str = "targets";
 
 /// Runs the command of the command line with this image of the engine; returns the exit code.
 pub fn run(engine: Image) -> ExitCode {
@@ -121,7 +132,10 @@ async fn serve(
     let intake = Intake::new(store.clone(), plugins.clone());
     let mut rules_config = config.rules;
     rules_config.external_url = external_url(&config.http, &access);
-    let rules = Rules::start(&rules_config, intake.clone(), queries.clone());
+    let external_url = rules_config.external_url.clone();
+    let notification = notification(config.notify, external_url, &store, &data_dir);
+    let (notifier, notifier_thread) = notification.await?;
+    let rules = Rules::start(&rules_config, intake.clone(), queries.clone(), notifier.clone());
     let scraping =
         Scraping::start(&config.scrape, intake, &external_labels, &data_dir, shutdown.clone());
     let (scraping, scrapes) = scraping.await?;
@@ -135,6 +149,7 @@ async fn serve(
         forward: forwarding.figures(),
         scraping: scraping.clone(),
         rules: rules.clone(),
+        notifier: notifier.clone(),
         live: current,
         reload,
     };
@@ -166,6 +181,7 @@ async fn serve(
                 forward: forwarding.clone(),
                 scraping,
                 rules: rules.clone(),
+                notifier: notifier.clone(),
                 log_level,
                 supervisor,
             };
@@ -175,6 +191,8 @@ async fn serve(
                 () = server.run(shutdown) => {
                     // Rules end before the store, so that their last samples are stored.
                     rules.stop().await;
+                    // After the last evaluation, so that it is told.
+                    notifier.stop().await;
                     // Scrapes end before the store, so that their last samples are stored.
                     if let Err(error) = scrapes.await {
                         tracing::error!(%error, "scraping panicked");
@@ -195,6 +213,7 @@ async fn serve(
         if let Some(threads) = forward_threads {
             threads.join();
         }
+        notifier_thread.stop();
         // Queries end before the store, because they read from it.
         queries.close();
         store.close(threads)
@@ -216,6 +235,38 @@ fn open_plugins(config: PluginsConfig, queries: &Queries) -> Result<Option<Plugi
         return Ok(None);
     }
     Plugins::open(config, queries, Handle::current()).map(Some)
+}
+
+/// Starts notification over a data directory that the store has locked.
+async fn notification(
+    mut config: NotifyConfig,
+    external_url: String,
+    store: &Store,
+    data_dir: &Path,
+) -> Result<(Notifier, NotifierThread), NotifierError> {
+    config.external_url = external_url;
+    let (clock_store, begin) = (store.clone(), Instant::now());
+    let clock = Arc::new(move || Now {
+        wall_ms: system_now_ms(),
+        // Before the replay has ended, the store does not know its newest sample.
+        is_doubted: !clock_store.is_ready() || clock_store.clock_is_doubted(),
+        monotonic: begin.elapsed(),
+    });
+    let stored = store.clone();
+    let parts = NotifierParts {
+        disk: Arc::new(RealDisk),
+        dir: data_dir.join(ALERTS_DIR),
+        clock,
+        newest_ms: Arc::new(move || stored.newest_written_ms()),
+        discovery: DiscoveryOptions {
+            saved_dir: Some(data_dir.join(ALERTS_DIR).join(ALERTMANAGERS_DIR)),
+            ..DiscoveryOptions::default()
+        },
+        runtime: Handle::current(),
+    };
+    // On a blocking thread, because files are read.
+    let started = tokio::task::spawn_blocking(move || Notifier::start(&config, parts)).await;
+    started.unwrap_or_else(|error| Err(NotifierError::Panicked(error.to_string())))
 }
 
 /// Returns the function with which shipping asks for blocks without deleted samples.

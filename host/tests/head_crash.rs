@@ -113,6 +113,7 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
         forward: Default::default(),
         scraping: scraping.0,
         rules,
+        silences: None,
         live: current,
         reload,
     };

@@ -1,0 +1,191 @@
+//! Requests of receivers, and what their answers mean.
+
+use super::{ANSWER_BYTES_MAX, Answered, DeliveryError, RETRY_AFTER_MAX, begin, one_line};
+use crate::config::SecretUrl;
+use bytes::Bytes;
+use hyper::header::{HeaderMap, RETRY_AFTER};
+use hyper::{Method, StatusCode};
+use jiff::fmt::rfc2822::DateTimeParser;
+use std::time::Duration;
+use tidepool_client::{Answer, Ask, Client, ClientError};
+use tidepool_lifecycle::clock::system_now_ms;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+/// Maximum wait for the text of an answer whose status is known.
+const TEXT_WAIT: Duration = Duration::from_secs(2);
+
+/// Shortest part of a path that may be a token: `api` and `webhooks` are none.
+const TOKEN_BYTES_MIN: usize = 10;
+
+const HIDDEN: &str = "<secret>";
+
+pub(super) struct Request {
+    pub method: Method,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// From the first byte to the last one of the answer.
+    pub timeout: Duration,
+}
+
+/// Sends a request. Only a status of 2xx is a success.
+pub(super) async fn exchange(
+    client: &Client,
+    url: &SecretUrl,
+    request: Request,
+) -> Result<Answered, DeliveryError> {
+    let limit = request.timeout;
+    let deadline = Instant::now() + limit;
+    // The file of the URL may lie where reading it takes long.
+    let head = async {
+        let url = read_url(url).await?;
+        let ask = Ask {
+            method: request.method,
+            headers: request.headers,
+            body: request.body,
+            timeout: Some(limit),
+            answer_bytes_max: ANSWER_BYTES_MAX as u64,
+            ..Ask::get(url.clone())
+        };
+        let answer = client.send(ask).await.map_err(|error| failure(&url, error))?;
+        Ok((url, answer))
+    };
+    let head = timeout_at(deadline, head).await;
+    let (url, answer) = head.unwrap_or(Err(DeliveryError::Timeout(limit)))?;
+    meaning(&url, answer, deadline).await
+}
+
+async fn read_url(url: &SecretUrl) -> Result<Url, DeliveryError> {
+    let read = match url.is_in_file() {
+        false => url.read(),
+        true => {
+            let url = url.clone();
+            let read = tokio::task::spawn_blocking(move || url.read());
+            read.await.map_err(|_| DeliveryError::failed("the program is about to stop"))?
+        }
+    };
+    read.map_err(|error| DeliveryError::failed(error.to_string()))
+}
+
+async fn meaning(
+    url: &Url,
+    mut answer: Answer,
+    deadline: Instant,
+) -> Result<Answered, DeliveryError> {
+    let (status, retry_after) = (answer.status, retry_after(&answer.headers));
+    let mut bytes = Vec::new();
+    let read = async {
+        // Whatever ends the text: the status says what it means.
+        while let Ok(Some(chunk)) = answer.chunk().await {
+            bytes.extend_from_slice(&chunk);
+        }
+    };
+    let _ = timeout_at(deadline.min(Instant::now() + TEXT_WAIT), read).await;
+    let text = without_secrets(url, &one_line(&bytes));
+    let summary = match text.as_str() {
+        "" => status.to_string(),
+        text => format!("{status}: {text}"),
+    };
+    let summary = begin(&summary, ANSWER_BYTES_MAX).to_owned();
+    match status {
+        _ if status.is_success() => Ok(Answered { summary }),
+        // These two ask for a second try, unlike all others of the client's errors.
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+            Err(DeliveryError::Failed { what: summary, retry_after })
+        }
+        _ if status.is_client_error() => Err(DeliveryError::Refused { what: summary }),
+        _ if status.is_redirection() => {
+            let what = format!(
+                "{status}: redirects are not followed; name the receiver's own URL, or set \
+                 follow_redirects"
+            );
+            Err(DeliveryError::Failed { what, retry_after })
+        }
+        _ => Err(DeliveryError::Failed { what: summary, retry_after }),
+    }
+}
+
+fn failure(url: &Url, error: ClientError) -> DeliveryError {
+    match error {
+        ClientError::Timeout(timeout) => DeliveryError::Timeout(timeout),
+        // The target may have the URL's token, in another spelling.
+        ClientError::RedirectTarget(_) => {
+            DeliveryError::failed("a redirect to a URL that is no http or https URL")
+        }
+        error => DeliveryError::failed(without_secrets(url, &error.to_string())),
+    }
+}
+
+/// Hides parts of the URL in a text: many servers repeat in their answers what they were asked for.
+fn without_secrets(url: &Url, text: &str) -> String {
+    let path = url.path();
+    let mut secrets = vec![url.as_str()];
+    secrets.extend(url.query());
+    secrets.extend(url.password());
+    secrets.extend(Some(path).filter(|path| path.len() > 1));
+    secrets.extend(path.split('/').filter(|part| part.len() >= TOKEN_BYTES_MIN));
+    let pairs: Vec<_> = url.query_pairs().map(|(_, value)| value.into_owned()).collect();
+    secrets.extend(pairs.iter().map(String::as_str).filter(|value| value.len() >= TOKEN_BYTES_MIN));
+    // What contains others goes first.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    let mut text = text.to_owned();
+    for secret in secrets.into_iter().filter(|secret| !secret.is_empty()) {
+        text = text.replace(secret, HIDDEN);
+    }
+    text
+}
+
+/// Returns the pause of `Retry-After`, given in seconds or as a date; `None` if it is zero.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let pause = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            static PARSER: DateTimeParser = DateTimeParser::new();
+            let at = PARSER.parse_timestamp(text).ok()?;
+            let ms = at.as_millisecond().saturating_sub(system_now_ms());
+            Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+        }
+    };
+    (!pause.is_zero()).then(|| pause.min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    #[test]
+    fn pauses_are_read_in_both_forms() {
+        for (text, seconds) in [
+            ("7", Some(7)),
+            ("86400", Some(300)),
+            ("Fri, 31 Dec 2100 08:49:37 GMT", Some(300)),
+            ("0", None),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", None),
+            ("soon", None),
+        ] {
+            let value = HeaderValue::from_str(text).expect("a value");
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, value)]);
+            assert_eq!(retry_after(&headers), seconds.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_of_the_url_are_hidden() {
+        for (url, text, expected) in [
+            ("http://a/", "Cannot POST / here", "Cannot POST / here"),
+            ("http://a/api/x?token=t", "no /api/x?token=t", "no <secret>?<secret>"),
+            (
+                "https://a/api/webhooks/1/aBcDeFgHiJ",
+                "no webhook aBcDeFgHiJ under api",
+                "no webhook <secret> under api",
+            ),
+            ("https://u:hunter2@a/b/", "https://u:hunter2@a/b/ is gone", "<secret> is gone"),
+            ("https://a/b?key=ab%20cdefghijk", "bad key 'ab cdefghijk'", "bad key '<secret>'"),
+        ] {
+            let url = Url::parse(url).expect("a URL");
+            assert_eq!(without_secrets(&url, text), expected);
+        }
+    }
+}
