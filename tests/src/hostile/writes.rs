@@ -16,7 +16,7 @@ const STEP_MS: i64 = 100;
 
 /// A writer, and the time up to which it has written.
 pub struct Writes {
-    writer: Writer,
+    base_url: String,
     per_second: u32,
     /// Uncompressed messages in which only the times change.
     messages: Vec<Message>,
@@ -51,13 +51,15 @@ impl Writes {
     /// of requests a second.
     pub fn new(base_url: &str, start_ms: i64, per_second: u32) -> Writes {
         let messages = (0..GROUPS).map(|group| Message::new(group, start_ms)).collect();
-        let writer = Writer::new(base_url);
-        Writes { writer, per_second: per_second.max(1), messages, next_ms: start_ms, sent: 0 }
+        let (base_url, per_second) = (base_url.to_owned(), per_second.max(1));
+        Writes { base_url, per_second, messages, next_ms: start_ms, sent: 0 }
     }
 
     /// Sends each request at its time, or as soon as the one before was answered. All must be
     /// accepted.
     pub fn send_for(&mut self, time: Duration) -> Result<Phase, HostileError> {
+        // The server closes connections that are idle, and time between phases has no bound.
+        let writer = Writer::new(&self.base_url);
         let every = Duration::from_secs(1) / self.per_second;
         let start = Instant::now();
         let mut due = start;
@@ -68,7 +70,7 @@ impl Writes {
             due = (due + every).max(Instant::now());
             let body = self.next_body();
             let begun = Instant::now();
-            taken("a write", self.writer.send_body(Version::V2, &body)?)?;
+            taken("a write", writer.send_body(Version::V2, &body)?)?;
             phase.taken.push(begun.elapsed());
         }
         phase.taken.sort();
