@@ -6,14 +6,11 @@ use super::client::Answer;
 use super::config::RetryOn429;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
-use jiff::fmt::rfc2822::DateTimeParser;
 use std::time::Duration;
+use tidepool_client::retry_after;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::RemoteWriteVersion;
 use tidepool_settings::redact::shown_text;
-
-/// Maximum pause that a receiver may ask for.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 /// Numbers of float samples, native histograms and exemplars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,14 +86,14 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
                     "{status} with a page of HTML, as from a gateway or a login: no receiver of \
                      remote write answers so"
                 );
-                Meaning::Again { why, after: retry_after(headers) }
+                Meaning::Again { why, after: retry_after(headers, system_now_ms()) }
             }
             None if is_v2 && asked.has_counted => {
                 let why = format!(
                     "{status} without the counts of what was written, which the receiver gave \
                      before: another server answers in its place"
                 );
-                Meaning::Again { why, after: retry_after(headers) }
+                Meaning::Again { why, after: retry_after(headers, system_now_ms()) }
             }
             // The specification asks for the fallback to 1.0 here: a 1.0 receiver that ignores the
             // content type parses a message of 2.0 as an empty message of 1.0.
@@ -114,7 +111,7 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
         // A redirected request was not stored. The redirect may be temporary, such as to the login
         // page of a network gate, so the request is retried.
         let why = format!("{status}: redirects are not followed{to}; name the receiver's own URL");
-        return Meaning::Again { why, after: retry_after(headers) };
+        return Meaning::Again { why, after: retry_after(headers, system_now_ms()) };
     }
     // The specification demands retries after 5xx, and leaves retries after 429 to the sender.
     let is_cured_by_time = match *status {
@@ -126,7 +123,7 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
         status => status.is_server_error(),
     };
     match is_cured_by_time {
-        true => Meaning::Again { why: why(), after: retry_after(headers) },
+        true => Meaning::Again { why: why(), after: retry_after(headers, system_now_ms()) },
         false => {
             let written = written.unwrap_or_default().at_most(&asked.sent);
             Meaning::Refused { why: why(), written }
@@ -160,21 +157,6 @@ fn is_page(answer: &Answer) -> bool {
         || (says_html && text.starts_with('<'))
 }
 
-/// Returns the pause of `Retry-After`, given in seconds or as a date; `None` if it is zero.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let pause = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            static PARSER: DateTimeParser = DateTimeParser::new();
-            let at = PARSER.parse_timestamp(text).ok()?;
-            let ms = at.as_millisecond().saturating_sub(system_now_ms());
-            Duration::from_millis(u64::try_from(ms).unwrap_or(0))
-        }
-    };
-    (!pause.is_zero()).then(|| pause.min(RETRY_AFTER_MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,18 +180,6 @@ mod tests {
     const SAMPLES: &str = "x-prometheus-remote-write-samples-written";
     const HISTOGRAMS: &str = "x-prometheus-remote-write-histograms-written";
     const EXEMPLARS: &str = "x-prometheus-remote-write-exemplars-written";
-
-    #[test]
-    fn pauses_are_read_in_both_forms() {
-        let pause = |text: &str| retry_after(&answer(503, &[("retry-after", text)], "").headers);
-        assert_eq!(pause("7"), Some(Duration::from_secs(7)));
-        assert_eq!(pause("86400"), Some(RETRY_AFTER_MAX));
-        assert_eq!(pause("Fri, 31 Dec 2100 08:49:37 GMT"), Some(RETRY_AFTER_MAX));
-        // No time at all is left to the backoff.
-        for text in ["0", "Sun, 06 Nov 1994 08:49:37 GMT", "soon", "-1"] {
-            assert_eq!(pause(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn only_counts_make_a_success_of_2_0() {

@@ -8,12 +8,14 @@
 
 mod cut;
 mod filter;
+mod latencies;
 mod limit;
 mod logfmt;
 mod metrics_text;
 pub mod process;
 
 pub use filter::{FilterError, LogFilter};
+pub use latencies::Latencies;
 pub use metrics_text::{HistogramValue, MetricsText, SummaryValue, escaped};
 
 use clap::ValueEnum;
