@@ -57,6 +57,7 @@ pub use error::{DiskError, Result};
 pub use failed_starts::{FailedStarts, StartNote};
 pub use quarantine::{QUARANTINE_BYTES_DEFAULT, Quarantine, QuarantineStats};
 pub use record_format::{FormatReason, RecordFormat};
+pub use replace::replace_file;
 pub use snapshot::SnapshotWriter;
 pub use staging::Staging;
 pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};

@@ -17,7 +17,7 @@ impl DataDir {
 }
 
 /// Replaces a file of a directory, durably and atomically for readers that open it.
-pub(super) fn replace_file(disk: &dyn Disk, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+pub fn replace_file(disk: &dyn Disk, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = dir.join(name);
     let temporary = dir.join(format!("{name}{REPLACEMENT_SUFFIX}"));
     let written = write_file(disk, &temporary, bytes)

@@ -1,6 +1,7 @@
 //! The system's clock. All parts of the program read the time through this module.
 
 use jiff::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -26,6 +27,14 @@ pub fn since_epoch() -> Duration {
         true => since.saturating_sub(offset),
         false => since.saturating_add(offset),
     }
+}
+
+/// Time since the machine was started, on a clock that is never set and that counts the time in
+/// which the machine was suspended (`CLOCK_BOOTTIME`).
+pub fn since_boot() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
+    seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The time of [`system_now_ms`] as a calendar time, for texts and file names.

@@ -29,7 +29,15 @@ const SECRET_KEYS: [&str; 12] = [
 ];
 
 /// Sections, each with a key that is hidden only there: elsewhere `key` is no secret.
-const SECRETS_WITHIN: [(&str, &str); 2] = [("tls_config", "key"), ("plugins", "config")];
+const SECRETS_WITHIN: [(&str, &str); 5] = [
+    ("tls_config", "key"),
+    ("plugins", "config"),
+    // Many have their token in the path.
+    ("webhook", "url"),
+    // Some want their token in the body.
+    ("webhook", "body"),
+    ("heartbeat", "url"),
+];
 
 /// Keys whose values are regular expressions or replacements. Shown even if they look like URLs.
 const EXPRESSIONS: [&str; 2] = ["regex", "replacement"];
@@ -241,6 +249,10 @@ scrape_configs:
   - {<<: *a, job_name: c, bearer_token: hunter2, params: {token: [hunter2], q: [1, x y]}}
   - relabel_configs: [{regex: 'https?://(.+)@x', replacement: "a\nb", key: shown}]
 plugins: [{name: p, config: hunter2}]
+notify:
+  receivers:
+    - {name: p, webhook: {url: https://a/hunter2, url_file: f, headers: {X-A: hunter2}}}
+    - {name: q, heartbeat: {url: https://a/hunter2}}
 lists: [[1, [2]], [{a: 1}, {b: 2, c: 3}]]
 "#;
         let wanted = r#"data-dir: /var/lib/x
@@ -300,6 +312,17 @@ scrape_configs:
 plugins:
 - name: p
   config: <secret>
+notify:
+  receivers:
+  - name: p
+    webhook:
+      url: <secret>
+      url_file: f
+      headers:
+        X-A: <secret>
+  - name: q
+    heartbeat:
+      url: <secret>
 lists:
 -
   - 1

@@ -50,6 +50,11 @@ impl Clock {
         self.newest_ms.store(newest_ms, Relaxed);
     }
 
+    /// Returns the time of the newest stored sample; `i64::MIN` without one.
+    pub fn newest_ms(&self) -> i64 {
+        self.newest_ms.load(Relaxed)
+    }
+
     /// Returns the time of the newest sample of earlier runs: about when the last one ended.
     pub fn at_start_ms(&self) -> Option<i64> {
         self.at_start_ms.get().copied().filter(|newest_ms| *newest_ms > i64::MIN)

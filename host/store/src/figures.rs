@@ -45,6 +45,12 @@ impl Store {
         self.shared.clock.is_doubted()
     }
 
+    /// Returns the time of the newest sample as the last write left it; `i64::MIN` without a
+    /// sample, or before the log is replayed.
+    pub fn newest_written_ms(&self) -> i64 {
+        self.shared.clock.newest_ms()
+    }
+
     /// Returns the time of the newest sample of earlier runs, once the log is replayed.
     pub fn newest_at_start_ms(&self) -> Option<i64> {
         self.shared.clock.at_start_ms()

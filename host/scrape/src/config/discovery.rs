@@ -70,8 +70,18 @@ pub enum DnsType {
     Aaaa(u16),
 }
 
+/// The keys of all discovery that is supported, for sections that have them besides others.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiscoverySections {
+    pub(super) static_configs: StaticSection,
+    pub(super) file_sd_configs: Vec<FileSection>,
+    pub(super) http_sd_configs: Vec<yaml::With<HttpClientConfig, HttpSection>>,
+    pub(super) dns_sd_configs: Vec<DnsSection>,
+}
+
 /// All items of the section `static_configs`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(try_from = "Vec<Option<Group>>")]
 pub(super) struct StaticSection(pub Vec<Group>);
 
@@ -133,13 +143,53 @@ struct RawDnsSection {
 }
 
 impl DiscoveryConfig {
-    pub(super) fn set_directory(&mut self, directory: &Path) {
+    /// Resolves relative paths against a directory.
+    pub fn set_directory(&mut self, directory: &Path) {
         match self {
             DiscoveryConfig::Static(_) | DiscoveryConfig::Dns(_) => {}
             DiscoveryConfig::File(file) => {
                 file.files.iter_mut().for_each(|pattern| pattern.set_directory(directory));
             }
             DiscoveryConfig::Http(http) => http.client.set_directory(directory),
+        }
+    }
+}
+
+impl yaml::Part for DiscoverySections {
+    const KEYS: &'static [&'static str] =
+        &["static_configs", "file_sd_configs", "http_sd_configs", "dns_sd_configs"];
+}
+
+impl DiscoverySections {
+    /// Checks that all listed addresses can be hosts, for use without rules that change them.
+    pub fn check_addresses(&self) -> Result<(), String> {
+        self.static_configs.check_addresses()
+    }
+
+    pub fn into_configs(self) -> Vec<DiscoveryConfig> {
+        let StaticSection(static_groups) = self.static_configs;
+        let mut discovery = Vec::new();
+        if !static_groups.is_empty() {
+            let groups = static_groups.into_iter().enumerate();
+            let groups = groups.map(|(number, group)| group.target_group(number.to_string()));
+            // Filtered after numbering, so that an empty group does not change the numbers of
+            // others.
+            let groups = groups.filter(|group| !group.targets.is_empty());
+            discovery.push(DiscoveryConfig::Static(Arc::new(groups.collect())));
+        }
+        discovery.extend(self.file_sd_configs.into_iter().map(DiscoveryConfig::from));
+        discovery.extend(self.http_sd_configs.into_iter().map(DiscoveryConfig::from));
+        discovery.extend(self.dns_sd_configs.into_iter().map(DiscoveryConfig::from));
+        discovery
+    }
+}
+
+impl StaticSection {
+    pub fn check_addresses(&self) -> Result<(), String> {
+        let mut addresses = self.0.iter().flat_map(Group::addresses);
+        match addresses.find(|address| address.contains('/')) {
+            Some(wrong) => Err(format!("static_configs: {wrong:?} is not a valid hostname")),
+            None => Ok(()),
         }
     }
 }

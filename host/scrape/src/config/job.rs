@@ -1,8 +1,6 @@
 //! An item of `scrape_configs` as written, and the job that it becomes with inherited settings.
 
-use super::discovery::{
-    DiscoveryConfig, DnsSection, FileSection, Group, HttpSection, StaticSection,
-};
+use super::discovery::{DiscoverySections, DnsSection, FileSection, HttpSection, StaticSection};
 use super::effective::untold;
 use super::{GlobalConfig, ScrapeConfig};
 use crate::job::{Job, LabelLimits, Limits};
@@ -10,7 +8,6 @@ use crate::protocol::Protocol;
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 use tidepool_client::HttpClientConfig;
 use tidepool_exposition::{NameEscaping, NameValidation};
@@ -115,7 +112,7 @@ impl Default for Section {
             metric_name_validation_scheme: None,
             metric_name_escaping_scheme: None,
             extra_scrape_metrics: None,
-            static_configs: StaticSection(Vec::new()),
+            static_configs: StaticSection::default(),
             file_sd_configs: Vec::new(),
             http_sd_configs: Vec::new(),
             dns_sd_configs: Vec::new(),
@@ -155,7 +152,7 @@ pub(super) fn read_all(
 }
 
 /// Refuses unsupported discovery with a hint, before the check that refuses unknown keys.
-pub(super) fn check_discovery(section: &str, node: &yaml::Node) -> Result<(), yaml::Error> {
+pub fn check_discovery(section: &str, node: &yaml::Node) -> Result<(), yaml::Error> {
     let Data::List(items) = &node.data else { return Ok(()) };
     for (number, item) in items.iter().enumerate() {
         let Data::Map(entries) = &item.data else { continue };
@@ -172,12 +169,9 @@ pub(super) fn check_discovery(section: &str, node: &yaml::Node) -> Result<(), ya
 
 /// Checks that all listed addresses can be scraped, unless relabel rules may change them.
 fn check_addresses(section: &Section) -> Result<(), String> {
-    let StaticSection(groups) = &section.static_configs;
-    let mut addresses = groups.iter().flat_map(Group::addresses);
-    let wrong = addresses.find(|address| address.contains('/'));
-    match wrong.filter(|_| section.relabel_configs.is_empty()) {
-        Some(wrong) => Err(format!("static_configs: {wrong:?} is not a valid hostname")),
-        None => Ok(()),
+    match section.relabel_configs.is_empty() {
+        true => section.static_configs.check_addresses(),
+        false => Ok(()),
     }
 }
 
@@ -242,18 +236,13 @@ pub(super) fn resolved(whole: FullSection, global: &GlobalConfig) -> Result<Scra
     };
     let relabel = rules(section.relabel_configs)?;
     let metric_relabel = rules(section.metric_relabel_configs)?;
-    let StaticSection(static_groups) = section.static_configs;
-    let mut discovery = Vec::new();
-    if !static_groups.is_empty() {
-        let groups = static_groups.into_iter().enumerate();
-        let groups = groups.map(|(number, group)| group.target_group(number.to_string()));
-        // Filtered after numbering, so that an empty group does not change the numbers of others.
-        let groups = groups.filter(|group| !group.targets.is_empty());
-        discovery.push(DiscoveryConfig::Static(Arc::new(groups.collect())));
-    }
-    discovery.extend(section.file_sd_configs.into_iter().map(DiscoveryConfig::from));
-    discovery.extend(section.http_sd_configs.into_iter().map(DiscoveryConfig::from));
-    discovery.extend(section.dns_sd_configs.into_iter().map(DiscoveryConfig::from));
+    let discovery = DiscoverySections {
+        static_configs: section.static_configs,
+        file_sd_configs: section.file_sd_configs,
+        http_sd_configs: section.http_sd_configs,
+        dns_sd_configs: section.dns_sd_configs,
+    };
+    let discovery = discovery.into_configs();
     let protocols = section.scrape_protocols.map(|Protocols(protocols)| protocols);
     let inherited_file = global.failure_log_file.clone();
     let failure_log_file = path(section.scrape_failure_log_file).or(inherited_file);

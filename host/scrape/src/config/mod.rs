@@ -26,12 +26,15 @@ mod global;
 mod job;
 mod probe;
 
-pub use discovery::{DiscoveryConfig, DnsConfig, DnsType, FileConfig, HttpConfig};
+pub use discovery::{
+    DiscoveryConfig, DiscoverySections, DnsConfig, DnsType, FileConfig, HttpConfig,
+};
 pub use effective::effective;
 pub use files::ConfigError;
 pub use glob::Pattern;
 pub(crate) use glob::matching;
 pub use global::GlobalConfig;
+pub use job::check_discovery;
 
 use crate::job::Job;
 use std::path::{Path, PathBuf};
