@@ -233,7 +233,8 @@ impl AlertingRule {
                 alert.unconfirmed = Some(Unconfirmed { since_ms, evaluations, is_shared });
                 alert
             });
-            if alert.state == State::Pending {
+            // Samples have times in whole seconds.
+            if alert.is_active() {
                 alert.state = State::Firing;
                 alert.active_at_ms = alert.active_at_ms.min(active_at_ms);
                 alert.fired_at_ms = Some(fired_at_ms);

@@ -3,8 +3,10 @@
 //! ```text
 //! text ─▶ syntax: tokens, tree ─▶ evaluate ─▶ output
 //!                                  │    └─▶ functions ─▶ format: `printf`
-//!                                  └─ Data, Source
+//!                                  └─ Data, Source; or a notification
 //! ```
+//!
+//! Templates of notifications have Alertmanager's data and functions, which `notification` lists.
 //!
 //! Invariant: work, output, nesting and memory are bounded by [`Limits`] and constants here.
 //! Templates written for other bounds fail; nothing is cut short.
@@ -23,6 +25,7 @@ mod error;
 mod evaluate;
 mod format;
 mod functions;
+mod notification;
 mod number;
 mod syntax;
 mod time;
@@ -31,6 +34,7 @@ mod value;
 pub use budget::{Allowance, Limits};
 pub use data::{Data, Sample, SampleValue, Source};
 pub use error::{ExpansionError, Reason, TemplateError};
+pub use notification::{AlertData, NotificationData, NotificationView};
 
 pub(crate) use format::quoted;
 pub(crate) use syntax::unquoted;
@@ -38,6 +42,7 @@ pub(crate) use time::duration_text;
 
 use budget::Budget;
 use evaluate::State;
+use functions::Dialect;
 use std::sync::Arc;
 use value::Value;
 
@@ -59,11 +64,15 @@ pub struct Template {
 impl Template {
     /// Parses a template; errors give this name. Unknown functions are errors here.
     pub fn parse(name: &str, text: &str) -> Result<Template, TemplateError> {
+        Template::parse_in(Dialect::Rule, name, text)
+    }
+
+    fn parse_in(dialect: Dialect, name: &str, text: &str) -> Result<Template, TemplateError> {
         if text.len() > TEXT_BYTES_MAX {
             let (name, bytes) = (name.to_owned(), text.len());
             return Err(TemplateError::TooLong { name, bytes, bytes_max: TEXT_BYTES_MAX });
         }
-        let parsed = syntax::parse(name, text)?;
+        let parsed = syntax::parse(dialect, name, text)?;
         Ok(Template { name: name.to_owned(), text: text.to_owned(), parsed })
     }
 
@@ -93,8 +102,9 @@ impl Template {
         allowance: &Allowance,
     ) -> Result<String, TemplateError> {
         let data = Arc::new(data.clone());
-        let state = State::new(self, data.clone(), source, Budget::new(*limits, allowance));
-        state.run(Value::Data(data))
+        let budget = Budget::new(*limits, allowance);
+        let state = State::new(self, &data.external_url, source, budget);
+        state.run(Value::Data(data.clone()))
     }
 }
 

@@ -33,11 +33,15 @@ pub enum Value {
     Html(Arc<str>),
     Int(i64),
     Int64(i64),
+    /// Labels or annotations in a notification, which have methods.
+    Kv(Labels),
     Labels(Labels),
+    List(Arc<List>),
     Map(Arc<Map>),
     Month(u8),
     Sample(Arc<Sample>),
     Samples(Arc<[Arc<Sample>]>),
+    Struct(Arc<Struct>),
     Text(Arc<str>),
     Time {
         time: Time,
@@ -46,12 +50,36 @@ pub enum Value {
     Weekday(u8),
 }
 
-/// What `args` returns.
+/// What `args` and `dict` return.
 #[derive(Debug, Default)]
 pub struct Map {
     pub values: BTreeMap<String, Value>,
     /// How many maps lie in each other.
     pub nesting: usize,
+}
+
+/// A slice of a Go type.
+#[derive(Debug)]
+pub struct List {
+    pub type_name: &'static str,
+    pub items: Vec<Value>,
+    /// How many maps and lists lie in each other.
+    pub nesting: usize,
+}
+
+/// A value of a Go type with fields.
+#[derive(Debug)]
+pub struct Struct {
+    pub shape: &'static Shape,
+    /// As many as the shape has fields.
+    pub values: Vec<Value>,
+}
+
+#[derive(Debug)]
+pub struct Shape {
+    pub type_name: &'static str,
+    /// Names of the fields, in templates and in JSON.
+    pub fields: &'static [(&'static str, &'static str)],
 }
 
 /// Kinds of Go that comparisons tell apart.
@@ -84,11 +112,14 @@ impl Value {
             Value::Html(_) => "template.HTML",
             Value::Int(_) => "int",
             Value::Int64(_) => "int64",
+            Value::Kv(_) => "template.KV",
             Value::Labels(_) => "map[string]string",
+            Value::List(list) => list.type_name,
             Value::Map(_) => "map[string]interface {}",
             Value::Month(_) => "time.Month",
             Value::Sample(_) => "*template.sample",
             Value::Samples(_) => "template.queryResult",
+            Value::Struct(value) => value.shape.type_name,
             Value::Text(_) => "string",
             Value::Time { is_pointer: false, .. } => "time.Time",
             Value::Time { is_pointer: true, .. } => "*time.Time",
@@ -103,13 +134,15 @@ impl Value {
             Value::Bool(value) => *value,
             Value::Float(value) => *value != 0.0,
             Value::Html(text) | Value::Text(text) => !text.is_empty(),
-            Value::Labels(labels) => !labels.is_empty(),
+            Value::Kv(labels) | Value::Labels(labels) => !labels.is_empty(),
+            Value::List(list) => !list.items.is_empty(),
             Value::Map(map) => !map.values.is_empty(),
             Value::Samples(samples) => !samples.is_empty(),
             Value::Data(_)
             | Value::Duration { is_pointer: true, .. }
             | Value::Histogram(_)
             | Value::Sample(_)
+            | Value::Struct(_)
             | Value::Time { .. } => true,
             Value::Byte(_)
             | Value::Duration { .. }
@@ -147,6 +180,20 @@ impl Value {
             Value::Html(text) | Value::Text(text) => text.len(),
             _ => 0,
         }
+    }
+}
+
+impl List {
+    /// Makes a list of values that hold neither maps nor lists that templates make.
+    pub fn of(type_name: &'static str, items: impl IntoIterator<Item = Value>) -> Value {
+        Value::List(Arc::new(List { type_name, items: items.into_iter().collect(), nesting: 1 }))
+    }
+}
+
+impl Struct {
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        let mut fields = self.shape.fields.iter().zip(&self.values);
+        fields.find(|((field, _), _)| *field == name).map(|(_, value)| value)
     }
 }
 

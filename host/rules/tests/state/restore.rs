@@ -263,4 +263,8 @@ fn what_receivers_take_for_firing_comes_back() {
     let mut bounded = group("{alert: A, expr: q, labels: {severity: page}}", "1m");
     bounded.bring_back(vec![told("a"), told("b"), told("c")], 120 * MINUTE, 2);
     assert_eq!(alerts(&bounded).len(), 2);
+    // One that fires takes the exact time: samples have whole seconds.
+    let exact = Told { fired_at_ms: 100 * MINUTE + 78, ..told("a") };
+    bounded.bring_back(vec![exact], 120 * MINUTE, 2);
+    assert_eq!(alerts(&bounded)[0].fired_at_ms, Some(100 * MINUTE + 78));
 }

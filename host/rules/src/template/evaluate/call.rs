@@ -3,6 +3,7 @@
 use super::{At, Result, State};
 use crate::template::error::Reason;
 use crate::template::functions::{Context, Function, Parameter, Run};
+use crate::template::notification::{LIST, PLAIN_STRINGS, STRINGS};
 use crate::template::syntax::{Operand, Term};
 use crate::template::value::Value;
 
@@ -54,8 +55,11 @@ impl<'t> State<'t> {
         }
         let bytes = values.iter().map(Value::bytes).sum();
         self.budget.charge_bytes(bytes, 0).map_err(|reason| self.fail(reason))?;
-        let mut context =
-            Context { data: &self.data, source: self.source, budget: &mut self.budget };
+        let mut context = Context {
+            external_url: self.external_url,
+            source: self.source,
+            budget: &mut self.budget,
+        };
         let result = match run {
             Some(run) => run(&mut context, &values),
             None => Err(not_a_function(arguments, values.first().unwrap_or(&Value::None))),
@@ -171,6 +175,12 @@ impl<'t> State<'t> {
             (value @ Value::Sample(_), Parameter::Sample) => Ok(value),
             (value @ Value::Samples(_), Parameter::Samples) => Ok(value),
             (value @ Value::Text(_), Parameter::Text) => Ok(value),
+            (Value::List(list), Parameter::List) if list.type_name == LIST => Ok(Value::List(list)),
+            (Value::List(list), Parameter::Strings)
+                if matches!(list.type_name, STRINGS | PLAIN_STRINGS) =>
+            {
+                Ok(Value::List(list))
+            }
             // What a pointer leads to is a value of the type, too.
             (Value::Duration { nanos, .. }, Parameter::Duration) => {
                 Ok(Value::Duration { nanos, is_pointer: false })

@@ -61,7 +61,11 @@ impl<'t> State<'t> {
                     _ => format!("can't evaluate field {name} in type interface {{}}"),
                 }));
             }
-            is_any = matches!((&value, name.as_str()), (Value::Map(_), _) | (_, "Value"));
+            is_any = match &value {
+                Value::Map(_) => true,
+                Value::Struct(_) => false,
+                _ => name == "Value",
+            };
             value = match place + 1 == fields.len() {
                 true => self.field(dot, value, operand, name, arguments, last.take())?,
                 false => self.field(dot, value, operand, name, &[], None)?,
@@ -87,10 +91,10 @@ impl<'t> State<'t> {
         let found = match &value {
             // As in Go, a field of no value is no value.
             Value::None => return Ok(Value::None),
-            Value::Labels(_) | Value::Map(_) if has_arguments => {
+            Value::Kv(_) | Value::Labels(_) | Value::Map(_) if has_arguments => {
                 return Err(self.fail(format!("{name} is not a method but has arguments")));
             }
-            Value::Labels(labels) => {
+            Value::Kv(labels) | Value::Labels(labels) => {
                 // Absent labels are empty (`missingkey=zero`).
                 Some(Value::text(labels.get(name).map_or("", String::as_str)))
             }
@@ -102,6 +106,7 @@ impl<'t> State<'t> {
                 "Value" => Some(data.value.value()),
                 _ => None,
             },
+            Value::Struct(value) => value.get(name).cloned(),
             Value::Sample(sample) => match name {
                 "Labels" => Some(Value::Labels(sample.labels.clone())),
                 "Value" => Some(sample.value.value()),
@@ -130,7 +135,8 @@ impl<'t> State<'t> {
 /// Returns whether a value has a field or element of this name, or may have one.
 fn has_field(value: &Value, name: &str) -> bool {
     match value {
-        Value::Labels(_) | Value::Map(_) => true,
+        Value::Kv(_) | Value::Labels(_) | Value::Map(_) => true,
+        Value::Struct(value) => value.get(name).is_some(),
         Value::Data(_) => matches!(name, "Labels" | "ExternalLabels" | "ExternalURL" | "Value"),
         Value::Sample(_) => matches!(name, "Labels" | "Value"),
         _ => false,

@@ -10,13 +10,12 @@ mod range;
 
 use super::Template;
 use super::budget::Budget;
-use super::data::{Data, Source};
+use super::data::Source;
 use super::error::{ExpansionError, Reason, TemplateError};
 use super::format::{Sink, print_bare};
 use super::syntax::{Branches, Command, Invocation, List, Node, Operand, Pipe};
 use super::value::Value;
 use std::fmt;
-use std::sync::Arc;
 
 /// Maximum nesting of lists, pipelines and templates that are evaluated, which is recursive.
 pub const NESTING_MAX: usize = 400;
@@ -28,7 +27,7 @@ const VARIABLES_PER_STEP: usize = 16;
 
 pub struct State<'t> {
     template: &'t Template,
-    data: Arc<Data>,
+    external_url: &'t str,
     source: &'t dyn Source,
     budget: Budget,
     out: String,
@@ -62,13 +61,13 @@ enum Flow {
 impl<'t> State<'t> {
     pub fn new(
         template: &'t Template,
-        data: Arc<Data>,
+        external_url: &'t str,
         source: &'t dyn Source,
         budget: Budget,
     ) -> State<'t> {
         State {
             template,
-            data,
+            external_url,
             source,
             budget,
             out: String::new(),

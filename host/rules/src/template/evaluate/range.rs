@@ -34,7 +34,14 @@ impl<'t> State<'t> {
                     }
                 }
             }
-            Value::Labels(labels) => {
+            Value::List(list) => {
+                for (index, item) in list.items.iter().enumerate() {
+                    if !turn(self, Value::Int(index as i64), item.clone())? {
+                        break;
+                    }
+                }
+            }
+            Value::Kv(labels) | Value::Labels(labels) => {
                 for (name, value) in labels.iter() {
                     if !turn(self, Value::text(name.as_str()), Value::text(value.as_str()))? {
                         break;

@@ -3,8 +3,9 @@
 use super::quote::{can_be_raw, quoted_within};
 use super::sink::Sink;
 use crate::template::data::{Data, Sample};
+use crate::template::notification::{PAIRS, labels_text, pairs_text};
 use crate::template::time::{MONTHS, WEEKDAYS, duration_text};
-use crate::template::value::{DATA_TYPE, Value};
+use crate::template::value::{DATA_TYPE, List, Struct, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -30,6 +31,8 @@ pub struct Printer<'s> {
     /// Whether a sample is printed without the sign of a pointer.
     is_bare: bool,
 }
+
+const LABELS_TYPE: &str = "map[string]string";
 
 /// What Go prints is the address of a value that has none here.
 const ADDRESS: u64 = 0xc0_0000_0000;
@@ -110,7 +113,11 @@ impl<'s> Printer<'s> {
             {
                 self.text(text, verb);
             }
-            Value::Labels(labels) => self.labels(labels, verb),
+            Value::Kv(labels) | Value::Labels(labels) => {
+                self.labels(value.type_name(), labels, verb);
+            }
+            Value::List(list) => self.list(list, verb),
+            Value::Struct(value) => self.structure(value, verb),
             Value::Map(map) => {
                 let name = value.type_name();
                 self.map(name, map.values.iter(), |printer, (key, value)| {
@@ -166,8 +173,8 @@ impl<'s> Printer<'s> {
         self.sink.push(")");
     }
 
-    fn labels(&mut self, labels: &BTreeMap<String, String>, verb: char) {
-        self.map("map[string]string", labels.iter(), |printer, (name, value)| {
+    fn labels(&mut self, name: &str, labels: &BTreeMap<String, String>, verb: char) {
+        self.map(name, labels.iter(), |printer, (name, value)| {
             printer.any_text(name, verb);
             printer.sink.push(":");
             printer.any_text(value, verb);
@@ -177,6 +184,10 @@ impl<'s> Printer<'s> {
     fn entry(&mut self, key: &str, value: &Value, verb: char) {
         self.any_text(key, verb);
         self.sink.push(":");
+        self.item(value, verb);
+    }
+
+    fn item(&mut self, value: &Value, verb: char) {
         match value {
             Value::None if self.flags.sharp_v => self.sink.push("interface {}(nil)"),
             // An empty interface prints so whatever the verb is.
@@ -203,12 +214,39 @@ impl<'s> Printer<'s> {
         self.sink.push(if self.flags.sharp_v { "}" } else { "]" });
     }
 
+    fn list(&mut self, list: &List, verb: char) {
+        self.push_sharp(list.type_name);
+        self.sink.push(if self.flags.sharp_v { "{" } else { "[" });
+        for (place, item) in list.items.iter().enumerate() {
+            self.separate(place);
+            self.item(item, verb);
+            if self.sink.is_full() {
+                return;
+            }
+        }
+        self.sink.push(if self.flags.sharp_v { "}" } else { "]" });
+    }
+
+    fn structure(&mut self, value: &Struct, verb: char) {
+        self.push_sharp(value.shape.type_name);
+        self.sink.push("{");
+        for (place, ((name, _), value)) in value.shape.fields.iter().zip(&value.values).enumerate()
+        {
+            self.field(place, name);
+            self.value(value, verb);
+            if self.sink.is_full() {
+                return;
+            }
+        }
+        self.sink.push("}");
+    }
+
     fn sample(&mut self, sample: &Sample, verb: char) {
         self.sink.push(if self.is_bare { "" } else { "&" });
         self.push_sharp("template.sample");
         self.sink.push("{");
         self.field(0, "Labels");
-        self.labels(&sample.labels, verb);
+        self.labels(LABELS_TYPE, &sample.labels, verb);
         self.field(1, "Value");
         self.value(&sample.value.value(), verb);
         self.sink.push("}");
@@ -218,9 +256,9 @@ impl<'s> Printer<'s> {
         self.push_sharp(DATA_TYPE);
         self.sink.push("{");
         self.field(0, "Labels");
-        self.labels(&data.labels, verb);
+        self.labels(LABELS_TYPE, &data.labels, verb);
         self.field(1, "ExternalLabels");
-        self.labels(&data.external_labels, verb);
+        self.labels(LABELS_TYPE, &data.external_labels, verb);
         self.field(2, "ExternalURL");
         self.any_text(&data.external_url, verb);
         self.field(3, "Value");
@@ -309,6 +347,8 @@ fn own_text(value: &Value) -> Option<String> {
     match value {
         Value::Duration { nanos, .. } => Some(duration_text(*nanos)),
         Value::Histogram(text) => Some(text.to_string()),
+        Value::Kv(labels) => Some(labels_text(labels)),
+        Value::List(list) if list.type_name == PAIRS => Some(pairs_text(&list.items)),
         Value::Month(month) => Some(match MONTHS.get(usize::from(*month).wrapping_sub(1)) {
             Some(name) => (*name).to_owned(),
             None => format!("%!Month({month})"),

@@ -62,9 +62,16 @@ fn is_equal(first: &Value, other: &Value) -> Result<bool, Reason> {
             first == other
         }
         (Value::Time { time: first, .. }, Value::Time { time: other, .. }) => first == other,
-        (Value::Labels(_) | Value::Map(_) | Value::Data(_) | Value::Samples(_), _)
-            if first.type_name() == other.type_name() =>
-        {
+        (
+            Value::Data(_)
+            | Value::Kv(_)
+            | Value::Labels(_)
+            | Value::List(_)
+            | Value::Map(_)
+            | Value::Samples(_)
+            | Value::Struct(_),
+            _,
+        ) if first.type_name() == other.type_name() => {
             // The error holds the value, of which the beginning says enough.
             const SHOWN_BYTES_MAX: usize = 4096;
             let mut sink = Sink::new(SHOWN_BYTES_MAX);

@@ -7,11 +7,11 @@ use crate::template::value::Value;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub const FUNCTIONS: &[Function] = &[
-    plain("externalURL", &[], |context, _| Ok(Value::text(context.data.external_url.as_str()))),
+    plain("externalURL", &[], |context, _| Ok(Value::text(context.external_url))),
     plain("graphLink", &[Text], |_, values| {
         Ok(Value::text(format!("/graph?g0.expr={}&g0.tab=0", query(text(values, 0)))))
     }),
-    plain("pathPrefix", &[], |context, _| Ok(Value::text(path(&context.data.external_url)))),
+    plain("pathPrefix", &[], |context, _| Ok(Value::text(path(context.external_url)))),
     plain("stripDomain", &[Text], |_, values| Ok(Value::text(strip_domain(text(values, 0))))),
     plain("stripPort", &[Text], |_, values| {
         let whole = text(values, 0);

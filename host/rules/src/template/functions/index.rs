@@ -2,7 +2,8 @@
 
 use super::Context;
 use crate::template::error::Reason;
-use crate::template::value::Value;
+use crate::template::value::{List, Value};
+use std::sync::Arc;
 
 /// Returns what lies in the first value at the first index, in that at the second, and so on.
 pub fn element(values: &[Value]) -> Result<Value, Reason> {
@@ -14,12 +15,16 @@ pub fn element(values: &[Value]) -> Result<Value, Reason> {
     for index in indexes {
         value = match &value {
             Value::None => return Err("index of nil pointer".into()),
-            Value::Labels(labels) => {
+            Value::Kv(labels) | Value::Labels(labels) => {
                 Value::text(labels.get(key(index)?).map_or("", String::as_str))
             }
             Value::Map(map) => map.values.get(key(index)?).cloned().unwrap_or(Value::None),
             Value::Samples(samples) => match samples.get(place(index, samples.len())?) {
                 Some(sample) => Value::Sample(sample.clone()),
+                None => return Err("reflect: slice index out of range".into()),
+            },
+            Value::List(list) => match list.items.get(place(index, list.items.len())?) {
+                Some(item) => item.clone(),
                 None => return Err("reflect: slice index out of range".into()),
             },
             Value::Html(text) | Value::Text(text) => {
@@ -41,7 +46,8 @@ pub fn len(values: &[Value]) -> Result<Value, Reason> {
     let len = match values.first().unwrap_or(&Value::None) {
         Value::None => return Err("reflect: call of reflect.Value.Type on zero Value".into()),
         Value::Html(text) | Value::Text(text) => text.len(),
-        Value::Labels(labels) => labels.len(),
+        Value::Kv(labels) | Value::Labels(labels) => labels.len(),
+        Value::List(list) => list.items.len(),
         Value::Map(map) => map.values.len(),
         Value::Samples(samples) => samples.len(),
         other => return Err(format!("len of type {}", pointed(other)).into()),
@@ -61,6 +67,7 @@ pub fn slice(context: &mut Context<'_>, values: &[Value]) -> Result<Value, Reaso
             return Err("cannot 3-index slice a string".into());
         }
         Value::Html(text) | Value::Text(text) => text.len(),
+        Value::List(list) => list.items.len(),
         Value::Samples(samples) => samples.len(),
         other => return Err(format!("can't slice item of type {}", pointed(other)).into()),
     };
@@ -78,6 +85,12 @@ pub fn slice(context: &mut Context<'_>, values: &[Value]) -> Result<Value, Reaso
         Value::Samples(samples) => {
             context.budget.charge((to - from) as u64)?;
             Value::Samples(samples[from..to].into())
+        }
+        Value::List(list) => {
+            context.budget.charge((to - from) as u64)?;
+            let items = list.items[from..to].to_vec();
+            let (type_name, nesting) = (list.type_name, list.nesting);
+            Value::List(Arc::new(List { type_name, items, nesting }))
         }
         Value::Html(text) => Value::Html(cut(text, from, to).into()),
         Value::Text(text) => Value::text(cut(text, from, to)),

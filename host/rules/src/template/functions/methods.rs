@@ -18,6 +18,8 @@ pub fn method(value: &Value, name: &str) -> Option<&'static Function> {
     let methods = match value {
         Value::Duration { .. } => DURATION,
         Value::Time { .. } => TIME,
+        Value::Kv(_) => super::notification::KV,
+        Value::List(list) => super::notification::list_methods(list.type_name),
         Value::Histogram(_) | Value::Month(_) | Value::Weekday(_) => STRING,
         _ => return None,
     };

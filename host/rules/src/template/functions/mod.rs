@@ -6,19 +6,20 @@ mod escape;
 mod hosts;
 mod humanize;
 mod index;
+mod json;
 mod methods;
+mod notification;
 mod samples;
 mod words;
 
 pub use methods::method;
 
 use super::budget::Budget;
-use super::data::{Data, Source};
+use super::data::Source;
 use super::error::Reason;
 use super::format::Sink;
 use super::value::Value;
 use std::fmt;
-use std::sync::Arc;
 
 /// A function, or a method whose first argument is its receiver.
 pub struct Function {
@@ -47,17 +48,30 @@ pub enum Parameter {
     Any,
     Duration,
     Int,
+    /// `[]interface {}`
+    List,
     /// Any value, as Go's built-in functions take it.
     Raw,
     Sample,
     Samples,
+    /// `[]string`
+    Strings,
     Text,
     Time,
 }
 
+/// What templates are for, which decides about the functions that they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Labels and annotations of alerts, as Prometheus has them.
+    Rule,
+    /// Notifications, as Alertmanager has them.
+    Notification,
+}
+
 /// What functions work with.
 pub struct Context<'c> {
-    pub data: &'c Arc<Data>,
+    pub external_url: &'c str,
     pub source: &'c dyn Source,
     pub budget: &'c mut Budget,
 }
@@ -65,7 +79,8 @@ pub struct Context<'c> {
 impl Parameter {
     /// Returns whether nil is a value of the type.
     pub fn takes_nil(self) -> bool {
-        matches!(self, Parameter::Any | Parameter::Raw | Parameter::Sample | Parameter::Samples)
+        use Parameter::{Any, List, Raw, Sample, Samples, Strings};
+        matches!(self, Any | List | Raw | Sample | Samples | Strings)
     }
 }
 
@@ -79,18 +94,17 @@ impl Context<'_> {
 }
 
 /// Returns the function of a name. `tmpl` is known only to templates of HTML, as in upstream.
-pub fn function(name: &str) -> Option<&'static Function> {
+pub fn function(dialect: Dialect, name: &str) -> Option<&'static Function> {
+    // Notifications have another `now`, and no store to ask.
+    let own = match dialect {
+        Dialect::Rule => samples::FUNCTIONS,
+        Dialect::Notification => notification::FUNCTIONS,
+    };
     // Few enough that reading a template does not notice.
-    [
-        builtin::FUNCTIONS,
-        humanize::FUNCTIONS,
-        hosts::FUNCTIONS,
-        samples::FUNCTIONS,
-        words::FUNCTIONS,
-    ]
-    .into_iter()
-    .flatten()
-    .find(|function| function.name == name)
+    [own, builtin::FUNCTIONS, humanize::FUNCTIONS, hosts::FUNCTIONS, words::FUNCTIONS]
+        .into_iter()
+        .flatten()
+        .find(|function| function.name == name)
 }
 
 const fn plain(
@@ -135,9 +149,11 @@ impl fmt::Display for Parameter {
             Parameter::Any => "interface {}",
             Parameter::Duration => "time.Duration",
             Parameter::Int => "int",
+            Parameter::List => "[]interface {}",
             Parameter::Raw => "reflect.Value",
             Parameter::Sample => "*template.sample",
             Parameter::Samples => "template.queryResult",
+            Parameter::Strings => "[]string",
             Parameter::Text => "string",
             Parameter::Time => "time.Time",
         })

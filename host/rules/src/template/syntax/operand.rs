@@ -147,7 +147,7 @@ impl Parser<'_> {
         let place = self.place();
         let token = self.read_word();
         let term = match token.kind {
-            TokenKind::Identifier => match function(token.text) {
+            TokenKind::Identifier => match function(self.dialect, token.text) {
                 Some(function) => Term::Function(function),
                 None => {
                     let name = quoted(token.text);

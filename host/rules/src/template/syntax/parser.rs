@@ -6,6 +6,7 @@ use super::token::{Token, TokenKind, Word};
 use super::tree::{Branches, Invocation, List, Node, Pipe};
 use crate::template::error::TemplateError;
 use crate::template::format::quoted;
+use crate::template::functions::Dialect;
 use std::collections::HashMap;
 
 /// Maximum nesting of actions and parentheses, which are parsed, shown and evaluated recursively.
@@ -15,6 +16,7 @@ pub const NESTING_MAX: usize = 100;
 pub type Parsed = HashMap<String, List>;
 
 pub struct Parser<'t> {
+    pub(super) dialect: Dialect,
     name: &'t str,
     text: &'t str,
     lexed: Tokens<'t>,
@@ -44,8 +46,9 @@ enum Item {
     Stop(Stop),
 }
 
-pub fn parse(name: &str, text: &str) -> Result<Parsed> {
+pub fn parse(dialect: Dialect, name: &str, text: &str) -> Result<Parsed> {
     let mut parser = Parser {
+        dialect,
         name,
         text,
         lexed: tokens(text),

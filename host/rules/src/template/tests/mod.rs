@@ -33,6 +33,7 @@ fn expand(text: &str, dot: Value, answer: Vec<Sample>) -> Result<String, String>
     let template = Template::parse("test", text).map_err(|error| error.to_string())?;
     let source = Answer(answer);
     let budget = Budget::new(Limits::default(), &Allowance::new(u64::MAX));
-    let state = State::new(&template, Arc::new(data()), &source, budget);
+    let data = data();
+    let state = State::new(&template, &data.external_url, &source, budget);
     state.run(dot).map_err(|error| error.to_string())
 }
