@@ -1,0 +1,4 @@
+mod behaviour;
+mod model;
+mod refusals;
+mod world;
