@@ -1,7 +1,7 @@
 //! The program as a library: the configuration ([`config`]), the commands without a server
-//! ([`cli`]), the start of a server ([`program`]), and [`reload`]. Each feature is a crate below
-//! this crate, with its own flags, configuration sections and metrics. This crate connects the
-//! features.
+//! ([`cli`]), the start of a server ([`program`]), that of [`notification`], and [`reload`]. Each
+//! feature is a crate below this crate, with its own flags, configuration sections and metrics.
+//! This crate connects the features.
 //!
 //! ```text
 //! tidepool-server ─▶ scraping ─▶ plugins ─▶ query ─▶ store ─▶ ship, runtime, protocol ─▶ disk
@@ -15,5 +15,6 @@
 
 pub mod cli;
 pub mod config;
+pub mod notification;
 pub mod program;
 pub mod reload;

@@ -2,6 +2,7 @@
 
 use crate::cli;
 use crate::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
+use crate::notification;
 use crate::reload::{ConfigFiles, Reloader};
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -121,7 +122,10 @@ async fn serve(
     let intake = Intake::new(store.clone(), plugins.clone());
     let mut rules_config = config.rules;
     rules_config.external_url = external_url(&config.http, &access);
-    let rules = Rules::start(&rules_config, intake.clone(), queries.clone());
+    let external_url = rules_config.external_url.clone();
+    let notification = notification::start(config.notify, external_url, &store, &data_dir);
+    let (notifier, notifier_thread) = notification.await?;
+    let rules = Rules::start(&rules_config, intake.clone(), queries.clone(), notifier.clone());
     let scraping =
         Scraping::start(&config.scrape, intake, &external_labels, &data_dir, shutdown.clone());
     let (scraping, scrapes) = scraping.await?;
@@ -135,6 +139,7 @@ async fn serve(
         forward: forwarding.figures(),
         scraping: scraping.clone(),
         rules: rules.clone(),
+        notifier: notifier.clone(),
         live: current,
         reload,
     };
@@ -166,6 +171,7 @@ async fn serve(
                 forward: forwarding.clone(),
                 scraping,
                 rules: rules.clone(),
+                notifier: notifier.clone(),
                 log_level,
                 supervisor,
             };
@@ -175,6 +181,8 @@ async fn serve(
                 () = server.run(shutdown) => {
                     // Rules end before the store, so that their last samples are stored.
                     rules.stop().await;
+                    // After the last evaluation, so that it is told.
+                    notifier.stop().await;
                     // Scrapes end before the store, so that their last samples are stored.
                     if let Err(error) = scrapes.await {
                         tracing::error!(%error, "scraping panicked");
@@ -195,6 +203,7 @@ async fn serve(
         if let Some(threads) = forward_threads {
             threads.join();
         }
+        notifier_thread.stop();
         // Queries end before the store, because they read from it.
         queries.close();
         store.close(threads)

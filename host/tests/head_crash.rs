@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tidepool_evaluation::Rules;
 use tidepool_host::config::{ConfigSource, ServeConfig};
+use tidepool_host::notification;
 use tidepool_lifecycle::reload::ReloadHandle;
 use tidepool_lifecycle::shutdown::Shutdown;
 use tidepool_plugins::intake::Intake;
@@ -98,7 +99,9 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let labels = &config.http.external_labels;
     let intake = Intake::new(store.clone(), None);
     let queries = Queries::open(&store, config.queries);
-    let rules = Rules::start(&config.rules, intake.clone(), queries.clone());
+    let notifying = notification::start(config.notify, String::new(), &store, dir.path());
+    let (notifier, _journal) = notifying.await?;
+    let rules = Rules::start(&config.rules, intake.clone(), queries.clone(), notifier.clone());
     let scraping =
         Scraping::start(&config.scrape, intake, labels, dir.path(), shutdown.clone()).await?;
     let listen = config.http.listen.clone();
@@ -113,6 +116,7 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
         forward: Default::default(),
         scraping: scraping.0,
         rules,
+        notifier,
         live: current,
         reload,
     };

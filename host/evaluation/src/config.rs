@@ -73,12 +73,12 @@ pub struct RulesConfig {
     pub outage_tolerance: Duration,
     /// Minimum time for which a restored alert is pending.
     pub grace_period: Duration,
+    /// Interval at which firing alerts are sent to Alertmanagers again.
+    pub resend_delay: Duration,
     /// Maximum number of alerts of a rule, and of all rules.
     pub alerts_max: usize,
     /// Labels for templates.
     pub external_labels: Vec<(String, String)>,
-    /// Whether the configuration names receivers of alerts, to which nothing is sent.
-    pub has_receivers: bool,
     /// URL for templates.
     pub external_url: String,
     /// Features of PromQL that expressions may use.

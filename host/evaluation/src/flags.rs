@@ -46,6 +46,12 @@ pub struct RuleFlags {
         value_parser = duration_or_zero
     )]
     grace_period: Duration,
+    /// Interval at which firing alerts are sent to Alertmanagers again
+    #[arg(
+        long = "rules.alert.resend-delay", value_name = "DURATION", default_value = "1m",
+        value_parser = duration_or_zero
+    )]
+    resend_delay: Duration,
 }
 
 impl RuleFlags {
@@ -58,6 +64,7 @@ impl RuleFlags {
             evaluations_max: self.evaluations_max,
             outage_tolerance: self.outage_tolerance,
             grace_period: self.grace_period,
+            resend_delay: self.resend_delay,
             alerts_max: self.alerts_max,
             rules_max: self.rules_max,
             ..RulesConfig::default()

@@ -9,14 +9,15 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tidepool_lifecycle::boxed::BoxFuture;
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_notify::notifier::Notifier;
 use tidepool_plugins::intake::Intake;
 use tidepool_query::Queries;
 use tidepool_rules::alert::{RestoreRequest, mark_shared};
-use tidepool_rules::file::{self, Kind, RuleFile};
+use tidepool_rules::file::{self, RuleFile};
 use tidepool_rules::group::{Defaults, Group, GroupSnapshot, Reloaded, Removed, reload};
 use tidepool_store::reading::{HeldInstance, Reading};
 use tidepool_telemetry::MetricsText;
@@ -32,11 +33,14 @@ pub(crate) struct Shared {
     pub reading: Reading,
     pub intake: Intake,
     pub queries: Queries,
+    pub notifier: Notifier,
     /// Groups that may be evaluated at the same time.
     pub turns: Arc<Semaphore>,
     pub figures: Figures,
     /// Start of the monotonic clock of all groups.
     pub begin: Instant,
+    /// How long nothing was stored before the first evaluation at a time that was not doubted.
+    pub outage_ms: OnceLock<i64>,
     limits: Mutex<Limits>,
     backtests: Mutex<BacktestSettings>,
     running: Mutex<Vec<Arc<Running>>>,
@@ -51,14 +55,15 @@ type Key = (PathBuf, String);
 pub(crate) struct Limits {
     pub outage_tolerance: Duration,
     pub grace_period: Duration,
+    pub resend_delay: Duration,
     /// Maximum number of alerts of a rule.
     pub alerts_max: usize,
 }
 
 impl From<&RulesConfig> for Limits {
     fn from(config: &RulesConfig) -> Limits {
-        let &RulesConfig { outage_tolerance, grace_period, alerts_max, .. } = config;
-        Limits { outage_tolerance, grace_period, alerts_max }
+        let &RulesConfig { outage_tolerance, grace_period, resend_delay, alerts_max, .. } = config;
+        Limits { outage_tolerance, grace_period, resend_delay, alerts_max }
     }
 }
 
@@ -97,20 +102,26 @@ impl Shared {
 
 impl Rules {
     /// Starts the evaluation of all groups, each at its next slot after the WAL has been replayed.
-    pub fn start(config: &RulesConfig, intake: Intake, queries: Queries) -> Rules {
+    pub fn start(
+        config: &RulesConfig,
+        intake: Intake,
+        queries: Queries,
+        notifier: Notifier,
+    ) -> Rules {
         let rules = Rules(Arc::new(Shared {
             reading: intake.store().reading(),
             intake,
             queries,
+            notifier,
             turns: Arc::new(Semaphore::new(config.evaluations_max)),
             figures: Figures::default(),
             begin: Instant::now(),
+            outage_ms: OnceLock::new(),
             limits: Mutex::new(config.into()),
             backtests: Mutex::new(config.into()),
             running: Mutex::default(),
             tasks: Mutex::default(),
         }));
-        warn_of_receivers(config);
         rules.begin(sources(config), Vec::new());
         rules
     }
@@ -121,7 +132,6 @@ impl Rules {
         Box::pin(async move {
             *lock(&self.0.limits) = config.into();
             *lock(&self.0.backtests) = config.into();
-            warn_of_receivers(config);
             let mut new = sources(config);
             let (mut kept, mut ended) = (Vec::new(), Vec::new());
             for running in self.0.running() {
@@ -192,6 +202,9 @@ impl Rules {
             tasks.insert(key, spawn(running, group, requests, Arc::clone(&self.0)));
         }
         drop(tasks);
+        let groups = self.snapshot();
+        let groups = groups.iter().map(|group| (group.file.as_str(), group.name.as_str()));
+        self.0.notifier.retain(groups);
         for removed in removed {
             tokio::spawn(write_markers(removed, system_now_ms(), Arc::clone(&self.0)));
         }
@@ -277,18 +290,6 @@ fn sources(config: &RulesConfig) -> Vec<Source> {
         }
     }
     sources
-}
-
-/// Says that alerts do not reach the receivers that the configuration names.
-fn warn_of_receivers(config: &RulesConfig) {
-    let mut rules =
-        config.files.iter().flat_map(|file| &file.groups).flat_map(|group| &group.rules);
-    if config.has_receivers && rules.any(|rule| matches!(rule.kind, Kind::Alerting { .. })) {
-        tracing::warn!(
-            "alerts are evaluated, stored and shown, but not sent: the section alerting of the \
-             configuration has no effect"
-        );
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -91,8 +91,8 @@ pub fn spawn(
             () = can_query => {}
             _ = stop.wait_for(|stop| *stop) => return group,
         }
-        let mut task =
-            Task { running, shared, group: Some((group, SeriesNumbers::default())), requests };
+        let group = Some((group, SeriesNumbers::default()));
+        let mut task = Task { running, shared, group, requests, is_complete: false };
         task.run(stop).await;
         task.group.map_or_else(|| task.running.source.group(), |(group, _)| group)
     })
@@ -105,6 +105,8 @@ struct Task {
     group: Option<(Group, SeriesNumbers)>,
     /// What is restored before the first evaluation.
     requests: Vec<RestoreRequest>,
+    /// Whether the alerts are back that receivers take for firing.
+    is_complete: bool,
 }
 
 impl Task {
@@ -148,10 +150,16 @@ impl Task {
             .unwrap_or_else(|| (self.running.source.group(), SeriesNumbers::default()));
         // At a wrong time, alerts could look too old to come back. Until then no samples of alerts
         // are written.
-        let requests = match self.shared.intake.store().clock_is_doubted() {
-            true => Vec::new(),
-            false => std::mem::take(&mut self.requests),
+        let is_doubted = self.shared.intake.store().clock_is_doubted();
+        let turn = Turn {
+            slot_ms,
+            missed,
+            is_doubted,
+            requests: if is_doubted { Vec::new() } else { std::mem::take(&mut self.requests) },
+            completes: !self.is_complete && !is_doubted,
+            observes: self.is_complete || !is_doubted,
         };
+        self.is_complete |= turn.completes;
         let (running, shared) = (Arc::clone(&self.running), Arc::clone(&self.shared));
         let (send, receive) = oneshot::channel();
         let runtime = tokio::runtime::Handle::current();
@@ -160,8 +168,7 @@ impl Task {
             let _entered = runtime.enter();
             // The receiver waits for as long as the task lives.
             numbers.begin();
-            let group =
-                evaluate(group, &mut numbers, &requests, slot_ms, missed, &running, &shared);
+            let group = evaluate(group, &mut numbers, &turn, &running, &shared);
             let _ = send.send((group, numbers));
         });
         if let Err(error) = started {
@@ -177,23 +184,36 @@ impl Task {
                 "the evaluation of a rule group panicked; its alerts are restored from the store"
             );
             self.requests = source.group().restore_requests();
+            self.is_complete = false;
         }
     }
+}
+
+/// What one evaluation is to do.
+struct Turn {
+    slot_ms: i64,
+    /// Slots before it that were missed.
+    missed: u64,
+    is_doubted: bool,
+    /// Alerts that come back from the store before it.
+    requests: Vec<RestoreRequest>,
+    /// Whether alerts come back before it that receivers take for firing.
+    completes: bool,
+    /// Whether receivers are told of the alerts after it.
+    observes: bool,
 }
 
 fn evaluate(
     mut group: Group,
     numbers: &mut SeriesNumbers,
-    requests: &[RestoreRequest],
-    slot_ms: i64,
-    missed: u64,
+    turn: &Turn,
     running: &Running,
     shared: &Shared,
 ) -> Group {
     let runtime = tokio::runtime::Handle::current();
-    let limits = shared.limits();
+    let (limits, slot_ms) = (shared.limits(), turn.slot_ms);
     let mut engine = shared.engine(&runtime, &running.is_stopping, numbers, running.source.stores);
-    if !requests.is_empty() {
+    if !turn.requests.is_empty() {
         let begun = Instant::now();
         let options = RestoreOptions {
             outage_tolerance_ms: millis(limits.outage_tolerance),
@@ -202,13 +222,21 @@ fn evaluate(
         };
         engine.options.lookback_ms = millis(limits.outage_tolerance).max(1);
         // At the slot, so that the first evaluation is no step back.
-        restore(&mut group, requests, &engine, slot_ms, &options);
+        restore(&mut group, &turn.requests, &engine, slot_ms, &options);
         engine.options = shared.queries.options();
         shared.figures.add_restore(&group, begun.elapsed());
     }
-    let is_doubted = shared.intake.store().clock_is_doubted();
+    if turn.completes {
+        let newest_ms = shared.intake.store().newest_at_start_ms().unwrap_or(slot_ms);
+        let outage_ms = *shared.outage_ms.get_or_init(|| slot_ms.saturating_sub(newest_ms));
+        if outage_ms <= millis(limits.outage_tolerance) {
+            let told = shared.notifier.told(group.file(), group.name());
+            group.bring_back(told, slot_ms, limits.alerts_max);
+        }
+    }
     let options = Options {
-        trust: if is_doubted { Trust::Doubted } else { Trust::Trusted },
+        trust: if turn.is_doubted { Trust::Doubted } else { Trust::Trusted },
+        resend_delay_ms: millis(limits.resend_delay),
         rule_alerts_max: limits.alerts_max,
         alerts_max: limits.alerts_max.saturating_mul(ALL_ALERTS_FACTOR),
         alerts_elsewhere: shared.alerts_elsewhere(running),
@@ -216,12 +244,21 @@ fn evaluate(
         ..Options::default()
     };
     let (begun, now_ms) = (Instant::now(), system_now_ms());
-    shared.figures.add_missed(&group, missed);
+    shared.figures.add_missed(&group, turn.missed);
     let report = group.evaluate(slot_ms, &mut engine, &options);
     shared.figures.add_report(&group, &report, now_ms, begun.elapsed(), engine.ended.get());
     let before = running.snapshot();
     running.note(&group);
-    log_new_errors(&before, &running.snapshot());
+    let after = running.snapshot();
+    log_new_errors(&before, &after);
+    if turn.observes {
+        let is_unnamed = !running.source.stores;
+        shared.notifier.observe(&after, is_unnamed);
+        if !is_unnamed {
+            let notices = report.rules.into_iter().map(|rule| rule.notices);
+            shared.notifier.send(&after, notices);
+        }
+    }
     group
 }
 

@@ -13,7 +13,6 @@
 //! flags have the same rules. A flag on the command line overrides its key.
 
 use super::ServeArgs;
-use super::alerting;
 use super::shown::ShownConfig;
 use super::upstream::{absent_flag, absent_section, our_name, with_names};
 use clap::builder::ValueParser;
@@ -26,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tidepool_evaluation::RuleSection;
 use tidepool_forward::DestinationConfig;
+use tidepool_notify::config::{AlertingSection, NotifySection};
 use tidepool_plugins::config::{self as plugin, PluginSettings};
 use tidepool_scrape::config::{ConfigError, Depth, ScrapeSettings, Sections as ScrapeSections};
 use tidepool_settings::file::open_regular;
@@ -52,6 +52,7 @@ const RULE_FILES: &str = "rule_files";
 
 /// Section with the Alertmanagers, as in Prometheus' configuration.
 const ALERTING: &str = "alerting";
+const NOTIFY: &str = "notify";
 
 /// Sections about probes: the targets, and the probe modules.
 const PROBE_CONFIGS: &str = "probe_configs";
@@ -111,8 +112,8 @@ pub(super) struct Sections {
     pub remote_write: Vec<DestinationConfig>,
     pub scrape: ScrapeSettings,
     pub rules: RuleSection,
-    /// Whether the section `alerting` names receivers.
-    pub has_receivers: bool,
+    pub alerting: AlertingSection,
+    pub notify: NotifySection,
     /// The file without its secrets, for the API and the web page.
     pub shown: ShownConfig,
 }
@@ -157,6 +158,8 @@ impl ConfigFile {
             let section = RuleSection::read(node, directory);
             content.sections.rules = section.map_err(|error| wrong(vec![error]))?;
         }
+        content.sections.alerting.set_directory(directory);
+        content.sections.notify.set_directory(directory);
         let Content { settings, sections, .. } = content;
         Ok(ConfigFile { path: path.to_owned(), settings, sections })
     }
@@ -274,8 +277,8 @@ impl Content {
             (PROBE_CONFIGS, _) => self.probes = Some(Rc::clone(&entry.value)),
             (PROBE_MODULES, _) => self.probe_modules = Some(Rc::clone(&entry.value)),
             (RULE_FILES, _) => self.rule_files = Some(Rc::clone(&entry.value)),
-            // Alerts are not sent, which a log line says if there is an Alertmanager.
-            (ALERTING, _) => self.sections.has_receivers = alerting::read(&entry.value)?,
+            (ALERTING, _) => self.sections.alerting = AlertingSection::read(&entry.value)?,
+            (NOTIFY, _) => self.sections.notify = NotifySection::read(&entry.value)?,
             _ => self.settings.push(setting(command, entry)?),
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! Converts the command line to one validated structure. Starts nothing.
 
-mod alerting;
 mod file;
 mod flags;
 mod general;
@@ -26,6 +25,8 @@ use tidepool_evaluation::RulesConfig;
 use tidepool_evaluation::flags::RuleFlags;
 use tidepool_forward::ForwardConfig;
 use tidepool_forward::flags::ForwardFlags;
+use tidepool_notify::config::NotifyConfig;
+use tidepool_notify::flags::NotifyFlags;
 use tidepool_plugins::config::PluginsConfig;
 use tidepool_plugins::flags::PluginFlags;
 use tidepool_query::QueryConfig;
@@ -82,6 +83,8 @@ struct ServeArgs {
     #[command(flatten)]
     rules: RuleFlags,
     #[command(flatten)]
+    notify: NotifyFlags,
+    #[command(flatten)]
     plugins: PluginFlags,
 }
 
@@ -122,6 +125,7 @@ pub struct ServeConfig {
     pub forward: ForwardConfig,
     pub scrape: ScrapeConfig,
     pub rules: RulesConfig,
+    pub notify: NotifyConfig,
     /// Interval at which configuration files are checked for changes; `None` disables the checks.
     pub reload_interval: Option<Duration>,
     pub log_format: LogFormat,

@@ -7,8 +7,19 @@ use tidepool_store::flags::Beside;
 
 impl From<ServeArgs> for ServeConfig {
     fn from(args: ServeArgs) -> ServeConfig {
-        let ServeArgs { general, log, server, store, query, forward, ship, scrape, rules, plugins } =
-            args;
+        let ServeArgs {
+            general,
+            log,
+            server,
+            store,
+            query,
+            forward,
+            ship,
+            scrape,
+            rules,
+            notify,
+            plugins,
+        } = args;
         let reload_interval = general.reload_interval();
         let mut memory = store.memory.split();
         // Computed before plugins take memory, because the warning is about the flags as set.
@@ -33,6 +44,7 @@ impl From<ServeArgs> for ServeConfig {
             forward: forward.config(),
             scrape: scrape.config(),
             rules: rules.config(),
+            notify: notify.config(),
             reload_interval,
             log_format: log.log_format,
             log_level: log.log_level,

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use tidepool_evaluation::{FileOptions, RuleFilesError};
 use tidepool_forward::DestinationConfig;
+use tidepool_notify::config::ReceiverConfig;
 use tidepool_scrape::config::Depth;
 
 /// Name of the command that serves, which may be omitted.
@@ -245,7 +246,9 @@ fn configured(
         .iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
-    config.rules.has_receivers = sections.has_receivers;
+    config.notify.external_labels = config.rules.external_labels.clone();
+    config.notify.alerting = sections.alerting.clone();
+    config.notify.notify = sections.notify.clone();
     // Segments are kept for forwarding only if there is a destination.
     config.store.holds_log = !config.forward.destinations.is_empty();
     config.check().map_err(ConfigError::Contradiction)?;
@@ -257,6 +260,11 @@ fn configured(
     settings.values.insert("scrape_configs".to_owned(), vec![scraped]);
     let rules = format!("{:08x}", crc32c::crc32c(format!("{:?}", config.rules).as_bytes()));
     settings.values.insert("rule_files".to_owned(), vec![rules]);
+    let alerting = config.notify.alerting.fingerprint();
+    settings.values.insert("alerting".to_owned(), vec![alerting]);
+    let receivers = config.notify.notify.receivers.iter();
+    let receivers = receivers.map(ReceiverConfig::fingerprint).collect();
+    settings.values.insert("notify".to_owned(), receivers);
     config.http.flags = flags(&config, &settings);
     config.http.yaml = sections.shown.yaml(&config.http.external_labels);
     Ok((config, settings))

@@ -5,6 +5,7 @@ use super::general::GeneralFlags;
 use super::log::LogFlags;
 use tidepool_evaluation::flags::RuleFlags;
 use tidepool_forward::flags::ForwardFlags;
+use tidepool_notify::flags::NotifyFlags;
 use tidepool_plugins::flags::PluginFlags;
 use tidepool_query::flags::QueryFlags;
 use tidepool_scraping::flags::ScrapeFlags;
@@ -13,7 +14,7 @@ use tidepool_settings::flags::Marks;
 use tidepool_ship::flags::ShipFlags;
 use tidepool_store::flags::{MemoryFlags, SeriesFlags, StorageFlags, WalFlags};
 
-const TOPICS: [Marks; 16] = [
+const TOPICS: [Marks; 17] = [
     GeneralFlags::MARKS,
     LogFlags::MARKS,
     HttpFlags::MARKS,
@@ -29,6 +30,7 @@ const TOPICS: [Marks; 16] = [
     ShipFlags::MARKS,
     ScrapeFlags::MARKS,
     RuleFlags::MARKS,
+    NotifyFlags::MARKS,
     PluginFlags::MARKS,
 ];
 

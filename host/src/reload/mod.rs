@@ -8,6 +8,7 @@ pub use files::ConfigFiles;
 use crate::config::{ConfigError, ConfigSource, Settings, is_reloadable};
 use tidepool_evaluation::Rules;
 use tidepool_forward::{Destinations, ForwardError};
+use tidepool_notify::notifier::{Notifier, NotifierError};
 use tidepool_plugins::Plugins;
 use tidepool_query::Queries;
 use tidepool_scraping::{Scraping, ScrapingError};
@@ -41,6 +42,9 @@ pub enum ReloadError {
     /// A scrape job cannot be used.
     #[error(transparent)]
     Scraping(#[from] ScrapingError),
+    /// A receiver of alerts or an Alertmanager cannot be used.
+    #[error(transparent)]
+    Notifier(#[from] NotifierError),
     /// The level of log lines cannot be changed.
     #[error("--log-level: {0}")]
     LogLevel(#[from] tracing_subscriber::reload::Error),
@@ -64,6 +68,7 @@ pub struct Reloader {
     pub forward: Destinations,
     pub scraping: Scraping,
     pub rules: Rules,
+    pub notifier: Notifier,
     pub log_level: LogLevel,
     pub supervisor: Supervisor,
 }
@@ -112,6 +117,8 @@ impl Reloader {
         let applied = self.scraping.apply(&config.scrape, external_labels);
         Handle::current().block_on(applied)?;
         config.rules.external_url = external_url(&config.http, &access);
+        config.notify.external_url = config.rules.external_url.clone();
+        self.notifier.apply(&config.notify)?;
         Handle::current().block_on(self.rules.apply(&config.rules));
         warn_of_strangers(&config.http.listen, &access);
         // Replaced together: a request never sees new settings with old credentials.

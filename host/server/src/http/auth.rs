@@ -3,22 +3,22 @@
 use super::context::Context;
 use super::reload;
 use super::reply::{Reply, retry_later, text};
-use super::{federate, import, otlp, push};
+use super::{api_v2, federate, import, otlp, push};
 use crate::access::{Denied, Kinds, Scope};
-use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Method, StatusCode};
 
-/// Returns the kind of access that a path needs a credential for; `None` if it is open to all.
-pub fn scope(context: &Context, path: &str) -> Option<Scope> {
+/// Returns the kind of access that a request needs a credential for; `None` if it is open to all.
+pub fn scope(context: &Context, method: &Method, path: &str) -> Option<Scope> {
     if push::is_given(context, path) {
         return Some(Scope::Write);
     }
     // With users in the web configuration, otherwise open paths need read access as well.
-    scope_of(path).or_else(|| context.access.guards_all().then_some(Scope::Read))
+    scope_of(method, path).or_else(|| context.access.guards_all().then_some(Scope::Read))
 }
 
 /// Same as [`scope`], but without the paths of plugins. Unlisted API endpoints need read access.
-pub fn scope_of(path: &str) -> Option<Scope> {
+pub fn scope_of(method: &Method, path: &str) -> Option<Scope> {
     match path {
         "/api/v1/write" | otlp::PATH => Some(Scope::Write),
         _ if path.starts_with(import::PATH) => Some(Scope::Write),
@@ -26,6 +26,7 @@ pub fn scope_of(path: &str) -> Option<Scope> {
         "/metrics" | federate::PATH => Some(Scope::Read),
         reload::PATH => Some(Scope::Admin),
         _ if path.starts_with("/api/v1/admin/") => Some(Scope::Admin),
+        _ if api_v2::is_change(method, path) => Some(Scope::Admin),
         _ if path.starts_with("/api/") => Some(Scope::Read),
         _ => None,
     }
@@ -63,6 +64,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn silences_are_read_by_all_readers_and_changed_by_admins() {
+        let silence = "/api/v2/silence/01020304-0506-4708-890a-0b0c0d0e0f10";
+        for (method, path, scope) in [
+            (Method::GET, "/api/v2/silences", Scope::Read),
+            (Method::HEAD, "/api/v2/silences", Scope::Read),
+            (Method::POST, "/api/v2/silences", Scope::Admin),
+            (Method::GET, silence, Scope::Read),
+            (Method::DELETE, silence, Scope::Admin),
+            (Method::GET, "/api/v2/status", Scope::Read),
+        ] {
+            assert_eq!(scope_of(&method, path), Some(scope), "{method} {path}");
+        }
+    }
+
+    #[test]
     fn every_endpoint_but_two_needs_a_credential() {
         for (path, scope) in [
             ("/api/v1/write", Some(Scope::Write)),
@@ -84,7 +100,9 @@ mod tests {
             ("/graph", None),
             ("/query", None),
         ] {
-            assert_eq!(scope_of(path), scope, "{path}");
+            for method in [Method::GET, Method::POST] {
+                assert_eq!(scope_of(&method, path), scope, "{method} {path}");
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::access::Access;
 use tidepool_evaluation::Rules;
 use tidepool_forward::figures::ForwardFigures;
 use tidepool_lifecycle::reload::ReloadHandle;
+use tidepool_notify::notifier::Notifier;
 use tidepool_plugins::Plugins;
 use tidepool_plugins::intake::Intake;
 use tidepool_query::Queries;
@@ -41,6 +42,7 @@ pub struct ServerConfig {
     pub forward: ForwardFigures,
     pub scraping: Scraping,
     pub rules: Rules,
+    pub notifier: Notifier,
     /// Current settings. Later requests use changed settings, but the address and the limits of
     /// connections and of memory for bodies stay as at the start.
     pub live: watch::Receiver<Live>,
@@ -61,6 +63,7 @@ pub struct Context {
     pub forward: ForwardFigures,
     pub scraping: Scraping,
     pub rules: Rules,
+    pub notifier: Notifier,
     /// Settings at the arrival of the request.
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
@@ -87,8 +90,18 @@ pub struct Crowded {
 impl Context {
     /// Creates the context of a server that starts now.
     pub fn new(config: ServerConfig, durations: Durations) -> Context {
-        let ServerConfig { store, queries, plugins, ship, forward, scraping, rules, live, reload } =
-            config;
+        let ServerConfig {
+            store,
+            queries,
+            plugins,
+            ship,
+            forward,
+            scraping,
+            rules,
+            notifier,
+            live,
+            reload,
+        } = config;
         let Live { http, access } = live.borrow().clone();
         Context {
             store,
@@ -99,6 +112,7 @@ impl Context {
             forward,
             scraping,
             rules,
+            notifier,
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
             counters: Arc::new(HttpCounters::default()),

@@ -3,6 +3,7 @@
 
 mod answered;
 mod api;
+mod api_v2;
 mod aside;
 mod auth;
 mod body;

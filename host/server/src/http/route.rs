@@ -3,6 +3,7 @@
 /// Values of `Allow`. An endpoint for GET also answers HEAD.
 pub const GET: &str = "GET, HEAD";
 pub const GET_POST: &str = "GET, HEAD, POST";
+pub const GET_DELETE: &str = "GET, HEAD, DELETE";
 pub const POST: &str = "POST";
 pub const POST_PUT: &str = "POST, PUT";
 

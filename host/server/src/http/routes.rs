@@ -1,10 +1,11 @@
 //! The table of endpoints by path. `GET /` without a browser lists it.
 
 use super::api::{self, Call};
+use super::api_v2;
 use super::context::Context;
 use super::handler::Handler;
 use super::reply::{Reply, text};
-use super::route::{GET, GET_POST, POST, POST_PUT, Route, route};
+use super::route::{GET, GET_DELETE, GET_POST, POST, POST_PUT, Route, route};
 use super::ui::{self, PageEndpoint};
 use super::{auth, federate, import, metrics, otlp, pages, push, read, reload, replay, write};
 use crate::access::Scope;
@@ -30,6 +31,8 @@ enum Endpoint {
     Read,
     /// An endpoint with the envelope of Prometheus' API.
     Api(Call),
+    /// An endpoint like Alertmanager's.
+    ApiV2(api_v2::Call),
 }
 
 #[rustfmt::skip]
@@ -54,13 +57,16 @@ const ROUTES: &[Route<Endpoint>] = &[
     route(GET, "/api/v1/status/walreplay", Endpoint::Api(Call::WalReplay), "how far the replay of the log is"),
     route(GET, "/api/v1/rules", Endpoint::Api(Call::Rules), "rule groups, and how their last evaluations went"),
     route(GET, "/api/v1/alerts", Endpoint::Api(Call::Alerts), "pending and firing alerts"),
+    route(GET, "/api/v1/alerts/history", Endpoint::Api(Call::AlertHistory), "beginnings and ends of alerts, the newest first"),
+    route(GET, "/api/v1/alerts/receivers", Endpoint::Api(Call::AlertReceivers), "what receivers were told, and what waits for them"),
+    route(POST, "/api/v1/admin/alerts/test", Endpoint::Api(Call::AlertTest), "sends one made-up alert to a receiver"),
     route(POST, "/api/v1/alerts/backtest", Endpoint::Api(Call::Backtest), "what rules would have fired over a stored range"),
     route(GET, "/api/v1/targets", Endpoint::Api(Call::Targets), "what is scraped, and how the last scrapes went"),
     route(GET, "/api/v1/targets/metadata", Endpoint::Api(Call::TargetMetadata), "type, help and unit of metric families, by target"),
     route(GET, "/api/v1/targets/relabel_steps", Endpoint::Api(Call::RelabelSteps), "what each relabel rule of a job makes of labels"),
     route(GET, "/api/v1/scrape_pools", Endpoint::Api(Call::ScrapePools), "the names of the jobs"),
     route(GET, "/api/v1/scrape_pools/config", Endpoint::Api(Call::ScrapePoolConfig), "the settings of a job as they hold"),
-    route(GET, "/api/v1/alertmanagers", Endpoint::Api(Call::Alertmanagers), "none"),
+    route(GET, "/api/v1/alertmanagers", Endpoint::Api(Call::Alertmanagers), "Alertmanagers that alerts are sent to"),
     route(GET_POST, "/api/v1/query", Endpoint::Api(Call::Query), "PromQL at one time"),
     route(GET_POST, "/api/v1/query_range", Endpoint::Api(Call::QueryRange), "PromQL at every step of a range"),
     route(GET_POST, "/api/v1/format_query", Endpoint::Api(Call::FormatQuery), "an expression in Prometheus' layout"),
@@ -69,6 +75,9 @@ const ROUTES: &[Route<Endpoint>] = &[
     route(POST_PUT, "/api/v1/admin/tsdb/clean_tombstones", Endpoint::Api(Call::CleanTombstones), "frees their space; with --enable-admin-api"),
     route(POST_PUT, "/api/v1/admin/tsdb/snapshot", Endpoint::Api(Call::Snapshot), "makes a copy; with --enable-admin-api"),
     route(GET, "/api/v1/openapi.yaml", Endpoint::Api(Call::OpenApi), "all of this, for programs"),
+    route(GET_POST, api_v2::SILENCES, Endpoint::ApiV2(api_v2::Call::Silences), "silences, as Alertmanager has them"),
+    route(GET_DELETE, "/api/v2/silence/{}", Endpoint::ApiV2(api_v2::Call::Silence), "a silence; DELETE ends it"),
+    route(GET, "/api/v2/status", Endpoint::ApiV2(api_v2::Call::Status), "whose API this is like"),
     route(GET, federate::PATH, Endpoint::Federate, "the newest samples of selected series, for a Prometheus"),
     route(GET, "/metrics", Endpoint::Metrics, "the store's own figures"),
     route(POST_PUT, reload::PATH, Endpoint::Reload, "loads the configuration again; with --enable-lifecycle"),
@@ -131,7 +140,8 @@ pub fn handlers() -> impl Iterator<Item = Handler> {
 fn handler_at(number: usize) -> Handler {
     let Some(route) = routes().nth(number) else { return Handler::other(number) };
     // Queries are private, so reads are marked. Refusals of writes quote samples only.
-    let reads = matches!(auth::scope_of(route.path), Some(Scope::Read | Scope::Admin));
+    let reads =
+        matches!(auth::scope_of(&Method::GET, route.path), Some(Scope::Read | Scope::Admin));
     let is_probe = route.endpoint == Endpoint::Ready;
     Handler::new(number, route.path).with_reads(reads).with_probe(is_probe)
 }
@@ -164,7 +174,7 @@ async fn admitted(context: &Context, handler: Handler, request: Request) -> Resu
         return Err(text(StatusCode::BAD_REQUEST, why));
     }
     let path = request.uri().path();
-    let scope = auth::scope(context, path);
+    let scope = auth::scope(context, request.method(), path);
     if let Some(scope) = scope {
         // Checked before credentials, which a browser may send by itself for a foreign page.
         if let Some(refusal) = pages::refusal(context, scope, &request) {
@@ -202,6 +212,7 @@ async fn dispatch(context: &Context, handler: Handler, request: Request) -> Repl
         Endpoint::Push => push::answer(context, request).await,
         Endpoint::Read => read::answer(context, request).await,
         Endpoint::Api(call) => api::answer(context, call, request).await,
+        Endpoint::ApiV2(call) => api_v2::answer(context, call, request).await,
     }
 }
 

@@ -18,7 +18,7 @@ use tidepool_rules::group::Defaults;
 use tidepool_settings::duration::duration;
 
 /// Address of a server that was started without flags.
-const SERVER: &str = "http://127.0.0.1:9201";
+pub const SERVER: &str = "http://127.0.0.1:9201";
 
 /// Maximum number of alerts of a rule: a server's default.
 const ALERTS_MAX: usize = 10_000;

@@ -1,10 +1,13 @@
-//! `tidepool alerts`: what rules would have fired.
+//! `tidepool alerts`: what fired, what would have fired, receivers and silences.
 //!
 //! Exit codes: 0 success; 1 something failed, or the rules have mistakes; 2 the command line is
 //! wrong.
 
 mod backtest;
+mod log;
 mod print;
+mod silence;
+mod try_receiver;
 
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -26,11 +29,22 @@ enum AlertsCommand {
     ///
     /// Example: tidepool alerts backtest rules.yml --from=7d
     Backtest(backtest::BacktestArgs),
+    /// Print the journal of alerts of a data directory, also beside a running server
+    ///
+    /// The exit code is 1 if a part of it is damaged.
+    Log(log::LogArgs),
+    /// Have a server send one made-up alert to a receiver, and print the answer
+    Test(try_receiver::TryArgs),
+    /// Set, list and end silences of a server
+    Silence(silence::SilenceArgs),
 }
 
 pub fn run(args: &AlertsArgs) -> ExitCode {
     telemetry::init(LogFormat::Text, "warn");
     match &args.command {
         AlertsCommand::Backtest(backtest) => backtest::run(backtest),
+        AlertsCommand::Log(log) => log::run(log),
+        AlertsCommand::Test(test) => try_receiver::run(test),
+        AlertsCommand::Silence(silence) => silence::run(silence),
     }
 }

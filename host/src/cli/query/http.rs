@@ -13,6 +13,11 @@ use url::Url;
 
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Maximum size of an answer to a request with JSON: twice that of all silences of a server.
+const JSON_BYTES_MAX: u64 = 128 << 20;
+
 /// Client for one server, with the server's URL and additional headers.
 pub struct HttpClient {
     client: Client,
@@ -109,17 +114,56 @@ impl HttpClient {
                 Bytes::new()
             }
         };
+        self.exchange(Ask {
+            method: question.method.clone(),
+            headers,
+            body,
+            timeout,
+            ..Ask::get(url)
+        })
+        .await
+    }
+
+    /// Sends a request with parameters in the URL and a body of JSON, and reads the response.
+    pub async fn send_json(
+        &self,
+        method: Method,
+        path: &[&str],
+        parameters: &[(&str, String)],
+        json: Option<String>,
+        timeout: Duration,
+    ) -> Result<(StatusCode, Bytes), String> {
+        let mut url = self.url.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        if !parameters.is_empty() {
+            url.query_pairs_mut().extend_pairs(parameters);
+        }
+        let mut headers = self.headers.clone();
+        if json.is_some() {
+            headers.insert(header::CONTENT_TYPE, JSON);
+        }
+        let (body, timeout) = (json.unwrap_or_default().into(), Some(timeout));
+        let answer_bytes_max = JSON_BYTES_MAX;
+        let ask = Ask { method, headers, body, timeout, answer_bytes_max, ..Ask::get(url) };
+        self.exchange(ask).await
+    }
+
+    async fn exchange(&self, ask: Ask) -> Result<(StatusCode, Bytes), String> {
         // Without the URL's password, because errors may be written to logs.
-        let asked = shown(&url);
-        let method = question.method.clone();
-        let ask = Ask { method, headers, body, timeout, ..Ask::get(url) };
+        let (asked, method) = (shown(&ask.url), ask.method.clone());
         let exchange = async {
             let answer = self.client.send(ask).await?;
             Ok((answer.status, answer.bytes().await?))
         };
         exchange.await.map_err(|error: ClientError| {
             // The text is that of Go's HTTP client, which promtool prints.
-            let verb = if has_body { "Post" } else { "Get" };
+            let verb = match method {
+                Method::POST => "Post",
+                Method::DELETE => "Delete",
+                _ => "Get",
+            };
             let why = match error {
                 ClientError::Timeout(_) => "context deadline exceeded".to_owned(),
                 error => error.to_string(),

@@ -13,6 +13,7 @@ mod flags;
 mod lookups;
 mod metadata;
 mod multipart;
+mod notifications;
 mod openapi;
 mod pages;
 mod parameters;
@@ -21,7 +22,6 @@ mod rules;
 mod status;
 mod targets;
 mod tsdb;
-mod unsupported;
 mod window;
 
 pub use envelope::success;
@@ -66,6 +66,9 @@ pub enum Call {
     ScrapePools,
     ScrapePoolConfig,
     Alertmanagers,
+    AlertHistory,
+    AlertReceivers,
+    AlertTest,
     Query,
     QueryRange,
     FormatQuery,
@@ -82,6 +85,11 @@ impl Call {
         matches!(self, Call::WalReplay | Call::OpenApi)
     }
 
+    /// Whether a page of another origin must not call it.
+    fn is_change(self) -> bool {
+        self.is_admin() || self == Call::AlertTest
+    }
+
     fn is_admin(self) -> bool {
         matches!(self, Call::DeleteSeries | Call::CleanTombstones | Call::Snapshot)
     }
@@ -92,7 +100,7 @@ pub async fn answer(context: &Context, call: Call, request: Request) -> Reply {
     let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
     let mut reply = done(context, call, request).await.unwrap_or_else(ApiError::into_reply);
     // Not for the admin API: a page of another origin must not delete data through its visitor.
-    if !call.is_admin() {
+    if !call.is_change() {
         allow_origin(context, origin.as_ref(), reply.headers_mut());
     }
     if takes_gzip { gzip::compress(reply) } else { reply }
@@ -129,7 +137,10 @@ async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, 
         Call::RelabelSteps => targets::relabel_steps::answer(context, &parameters),
         Call::ScrapePools => Ok(targets::scrape_pools(context)),
         Call::ScrapePoolConfig => targets::scrape_pool_config(context, &parameters),
-        Call::Alertmanagers => Ok(unsupported::alertmanagers()),
+        Call::Alertmanagers => Ok(notifications::alertmanagers(context)),
+        Call::AlertHistory => notifications::history(context, &parameters).await,
+        Call::AlertReceivers => notifications::receivers(context),
+        Call::AlertTest => notifications::test(context, &parameters).await,
         Call::Query => query::instant(context, &parameters, format).await,
         Call::QueryRange => query::range(context, &parameters, format).await,
         Call::FormatQuery => query::format(context, &parameters).await,

@@ -23,10 +23,11 @@ pub fn described() -> Vec<String> {
             2 if name.starts_with('/') => {
                 path = name
                     .replace("{name}", "{}")
+                    .replace("{silenceID}", "{}")
                     .replace("{labels}", "{*}")
                     .replace("{decoder}", "{*}");
             }
-            4 if matches!(name, "get" | "post" | "put") && !path.is_empty() => {
+            4 if matches!(name, "get" | "post" | "put" | "delete") && !path.is_empty() => {
                 described.push(format!("{} {path}", name.to_uppercase()));
             }
             0 => path.clear(),

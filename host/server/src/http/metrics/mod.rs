@@ -30,6 +30,7 @@ pub async fn page(context: &Context) -> String {
     context.queries.show(&mut text);
     context.scraping.show(&mut text);
     context.rules.show(&mut text);
+    context.notifier.show(&mut text);
     context.forward.show(&mut text);
     if let Some(figures) = &context.ship {
         figures.show(&mut text);
