@@ -1,6 +1,6 @@
 /** Whether the source answers. While it does not, and the tab is visible, it is asked again. */
 
-import { ApiError, isAbort, type ApiAnswer, type Source } from '../source/source';
+import { ApiError, isAbort, type ApiAnswer, type PlainRequest, type Source } from '../source/source';
 
 /** Time between two tries, in milliseconds. */
 const TRY_EVERY_MS = 3000;
@@ -13,6 +13,7 @@ export class Connection implements Source {
   readonly title: string;
   readonly endMs?: number;
   readonly metrics?: (signal: AbortSignal) => Promise<string>;
+  readonly alertmanager?: (path: string, asked: PlainRequest, signal: AbortSignal) => Promise<unknown>;
   readonly #source: Source;
   readonly #listeners = new Set<() => void>();
   #isStarted = false;
@@ -27,6 +28,7 @@ export class Connection implements Source {
     this.title = source.title;
     if (source.endMs !== undefined) this.endMs = source.endMs;
     if (source.metrics !== undefined) this.metrics = (signal) => this.#watched(source.metrics!(signal));
+    if (source.alertmanager !== undefined) this.alertmanager = (path, asked, signal) => this.#watched(source.alertmanager!(path, asked, signal));
   }
 
   /**

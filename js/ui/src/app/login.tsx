@@ -1,12 +1,15 @@
 /** Asks for the token that the node wants. */
 
-import { useEffect, useRef, useState } from 'preact/hooks';
-import type { TokenKeeper } from '../source/token';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { Purpose, TokenKeeper } from '../source/token';
+
+const TITLES: Record<Purpose, string> = { read: 'This node asks for a token', admin: 'This change needs a token of administrators' };
 
 /** A dialog while a request waits for a token. */
 export function Login({ tokens }: { tokens: TokenKeeper }) {
   const [isAsking, setAsking] = useState(tokens.isAsking);
   const [text, setText] = useState('');
+  const id = useId();
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => tokens.listen(() => setAsking(tokens.isAsking)), [tokens]);
   useEffect(() => {
@@ -15,7 +18,7 @@ export function Login({ tokens }: { tokens: TokenKeeper }) {
   if (!isAsking) return null;
   const wasRefused = tokens.token !== undefined;
   return (
-    <dialog ref={dialog} class="login" aria-labelledby="login-title" onCancel={() => tokens.give(undefined)}>
+    <dialog ref={dialog} class="login" aria-labelledby={id} onCancel={() => tokens.give(undefined)}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -25,8 +28,8 @@ export function Login({ tokens }: { tokens: TokenKeeper }) {
           tokens.give(token);
         }}
       >
-        <h2 id="login-title">This node asks for a token</h2>
-        <p>{wasRefused ? 'The token was refused. ' : ''}It is a line “bearer TOKEN” of the file of --read-credentials-file. This tab keeps it until it is closed.</p>
+        <h2 id={id}>{TITLES[tokens.purpose]}</h2>
+        <p>{wasRefused ? 'The token was refused. ' : ''}It is a line “bearer TOKEN” of the file of --{tokens.purpose}-credentials-file. This tab keeps it until it is closed.</p>
         <label>
           Token
           <input type="password" autocomplete="off" value={text} onInput={(event) => setText(event.currentTarget.value)} autofocus />

@@ -4,7 +4,7 @@ import { render } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Zone } from '../format/time';
 import type { Source } from '../source/source';
-import type { TokenKeeper } from '../source/token';
+import type { Tokens } from '../source/token';
 import { Connection } from './connection';
 import { App, type AppContext, type Theme } from './context';
 import { Login } from './login';
@@ -18,14 +18,14 @@ import '../style/main.css';
  * Shows the page in an element.
  *
  * @param views the views, of which the first is shown unasked
- * @param tokens asks for a token where the source may want one
+ * @param tokens ask for tokens where the source may want them
  */
-export function mount(element: HTMLElement, source: Source, views: readonly View[], tokens?: TokenKeeper): void {
+export function mount(element: HTMLElement, source: Source, views: readonly View[], tokens?: Tokens): void {
   element.replaceChildren();
   render(<Page source={source} views={views} tokens={tokens} />, element);
 }
 
-function Page({ source, views, tokens }: { source: Source; views: readonly View[]; tokens: TokenKeeper | undefined }) {
+function Page({ source, views, tokens }: { source: Source; views: readonly View[]; tokens: Tokens | undefined }) {
   const connection = useMemo(() => new Connection(source), [source]);
   const [theme, setTheme] = useState<Theme>(() => oneOf(readSetting('theme'), ['light', 'dark']) ?? 'auto');
   const [zone, setZone] = useState<Zone>(() => oneOf(readSetting('zone'), ['utc']) ?? 'local');
@@ -51,7 +51,7 @@ function Page({ source, views, tokens }: { source: Source; views: readonly View[
       <Shell views={views} shown={top.name} search={route.search} isLoading={isLoading}>
         {hasFailed ? <NotLoaded /> : view !== undefined && <view.Component route={view.route} />}
       </Shell>
-      {tokens !== undefined && <Login tokens={tokens} />}
+      {tokens !== undefined && Object.values(tokens).map((keeper) => <Login tokens={keeper} />)}
     </App.Provider>
   );
 }

@@ -23,6 +23,9 @@ export interface View {
 // The bundler makes a file of what such an import names, and the viewer's bundle has it in itself.
 export const QUERY: View = { name: 'query', title: 'Query', load: async () => (await import('../pages/query/page')).QueryPage };
 export const EXPLORE: View = { name: 'explore', title: 'Explore', load: async () => (await import('../pages/explore/explore')).Explore };
+export const HISTORY: View = { name: 'history', title: 'History of alerts', load: async () => (await import('../pages/alerts/history/history')).History };
+export const SILENCES: View = { name: 'silences', title: 'Silences', load: async () => (await import('../pages/alerts/silences/silences')).Silences };
+export const RECEIVERS: View = { name: 'receivers', title: 'Receivers of alerts', load: async () => (await import('../pages/alerts/receivers/receivers')).Receivers };
 export const BACKTEST: View = { name: 'backtest', title: 'Backtest', load: async () => (await import('../pages/alerts/backtest/backtest')).Backtest };
 
 /** The view of an address, and the one among `views` that it is or stands below. */

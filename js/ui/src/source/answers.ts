@@ -265,3 +265,72 @@ export interface BacktestAlert {
   resolvedAt?: string;
   value: string;
 }
+
+/** `alerts/history`: events of alerts, the newest first. Times are of RFC 3339. */
+export interface AlertHistory {
+  events: AlertEvent[];
+  /** What asks for the older ones behind these; nothing if there are none. */
+  nextToken?: string;
+  /** The oldest event that is kept; nothing if none is. */
+  oldestTime?: string;
+}
+
+/** An alert that began to fire, or that ended. */
+export interface AlertEvent {
+  number: number;
+  id: string;
+  change: 'firing' | 'resolved';
+  time: string;
+  file: string;
+  group: string;
+  labels: Labels;
+  annotations: Labels;
+  value: string;
+  firedAt: string;
+  /** `evaluation`, `rule-removed`, `unseen`, or what a newer node says. */
+  cause: string;
+}
+
+/** `alerts/receivers`. */
+export interface Receivers {
+  receivers: Receiver[];
+}
+
+/** What is told of alerts, and how far that has come. Times are of RFC 3339. */
+export interface Receiver {
+  name: string;
+  /** `webhook`, `command`, `heartbeat`, `alertmanager`. */
+  kind: string;
+  /** Notifications that should have been delivered by now. */
+  undelivered: number;
+  /** When the oldest of them happened. */
+  undeliveredSince?: string;
+  failingSince?: string;
+  lastError?: string;
+  lastSuccess?: string;
+  sent: number;
+  failed: number;
+  dropped: number;
+  silenced: number;
+}
+
+/** An element of Alertmanager's `silences`. Times are of RFC 3339. */
+export interface Silence {
+  id: string;
+  status: { state: 'active' | 'pending' | 'expired' };
+  updatedAt: string;
+  comment: string;
+  createdBy: string;
+  startsAt: string;
+  endsAt: string;
+  matchers: Matcher[];
+}
+
+/** What a label's value must be, or must not be. */
+export interface Matcher {
+  name: string;
+  value: string;
+  isRegex: boolean;
+  /** Nothing, as of older nodes, is true. */
+  isEqual?: boolean;
+}

@@ -1,8 +1,8 @@
 /** A node that answers over HTTP, at addresses relative to the page. */
 
 import { boundedText } from './body';
-import { ApiError, isAbort, type ApiAnswer, type Source } from './source';
-import type { TokenKeeper } from './token';
+import { ApiError, isAbort, type ApiAnswer, type PlainRequest, type Source } from './source';
+import type { Purpose, Tokens } from './token';
 
 /** Endpoints that take their parameters in a form, too. Source: routes of Prometheus' HTTP API. */
 const TAKES_FORMS = /^api\/v1\/(query|query_range|query_exemplars|format_query|parse_query|labels|series)$/;
@@ -17,9 +17,9 @@ const URL_PARAMS_MAX = 2000;
 export class HttpSource implements Source {
   readonly kind = 'node';
   readonly title = location.host;
-  readonly #tokens: TokenKeeper;
+  readonly #tokens: Tokens;
 
-  constructor(tokens: TokenKeeper) {
+  constructor(tokens: Tokens) {
     this.#tokens = tokens;
   }
 
@@ -39,16 +39,26 @@ export class HttpSource implements Source {
     return text;
   }
 
-  async #fetch(path: string, init: RequestInit): Promise<Response> {
+  async alertmanager(path: string, { method, params, body }: PlainRequest, signal: AbortSignal): Promise<unknown> {
+    const query = params === undefined ? '' : `?${params}`;
+    // A blob brings its type along.
+    const sent = body === undefined ? {} : { body: new Blob([JSON.stringify(body)], { type: 'application/json' }) };
+    const response = await this.#fetch(path + query, { method: method ?? 'GET', signal, ...sent }, method === undefined ? 'read' : 'admin');
+    return plainOf(path, response, await textOf(response));
+  }
+
+  async #fetch(path: string, init: RequestInit, purpose: Purpose = 'read'): Promise<Response> {
     for (;;) {
-      const token = this.#tokens.token;
+      const own = this.#tokens[purpose].token;
+      // The same token may stand in several of the node's files.
+      const token = own ?? this.#tokens.read.token;
       const headers: HeadersInit = token === undefined ? {} : { authorization: `Bearer ${token}` };
       const response = await fetch(path, { ...init, headers, cache: 'no-store' }).catch(unreachable);
       // For Basic the browser has asked by itself.
       const asksForToken = /\bbearer\b/i.test(response.headers.get('www-authenticate') ?? '');
       if (response.status !== 401 || !asksForToken) return response;
-      if (!(await this.#tokens.ask(token))) {
-        throw new ApiError('unauthorized', 'the node asks for a token: load the page again to give one');
+      if (!(await this.#tokens[purpose].ask(own))) {
+        throw new ApiError('unauthorized', purpose === 'read' ? 'the node asks for a token: load the page again to give one' : 'the node asks for a token of its administrators');
       }
       init.signal?.throwIfAborted();
     }
@@ -83,6 +93,19 @@ export function answerOf(path: string, response: Pick<Response, 'ok' | 'status'>
   return answer;
 }
 
+/** Reads an answer without an envelope; nothing if it has no body. */
+export function plainOf(path: string, response: Pick<Response, 'ok' | 'status'>, text: string): unknown {
+  const value = jsonOf(text);
+  if (response.ok && (value !== undefined || text === '')) return value;
+  // Alertmanager's own refusals are a text, those of its validator have a code beside it.
+  const message = typeof value === 'string' ? value : (value as { message?: unknown } | null | undefined)?.message;
+  if (response.ok || typeof message !== 'string') throw refusalOf(path, response, text);
+  throw new ApiError(PLAIN_TYPES[response.status] ?? 'internal', message);
+}
+
+/** Types of refusals that are a text, by their status: what `errorType` says in an envelope. */
+const PLAIN_TYPES: Record<number, string> = { 400: 'bad_data', 401: 'unauthorized', 403: 'forbidden', 404: 'not_found', 422: 'bad_data' };
+
 /** Our own field, which stands in answers of rules and alerts only while the clock is doubted. */
 function isDoubted(part: unknown): boolean {
   return typeof part === 'object' && part !== null && (part as Record<string, unknown>)['tidepool_clock_doubted'] === true;
@@ -101,9 +124,12 @@ function refusalOf(path: string, response: Pick<Response, 'ok' | 'status'>, text
 }
 
 function parsed(text: string): Record<string, unknown> | undefined {
-  if (!text.startsWith('{')) return undefined;
+  return text.startsWith('{') ? (jsonOf(text) as Record<string, unknown> | undefined) : undefined;
+}
+
+function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text) as Record<string, unknown>;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

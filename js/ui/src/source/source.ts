@@ -40,6 +40,21 @@ export interface Source {
   request(path: string, params: URLSearchParams, signal: AbortSignal): Promise<ApiAnswer>;
   /** The text of `/metrics`; only a node has it. */
   metrics?(signal: AbortSignal): Promise<string>;
+  /**
+   * Answers one request of Alertmanager's API, whose JSON has no envelope; only a node has it.
+   * Nothing stands for an answer without a body.
+   *
+   * @param path such as `api/v2/silences`, without a leading slash
+   * @throws ApiError, `AbortError` as {@link request}
+   */
+  alertmanager?(path: string, asked: PlainRequest, signal: AbortSignal): Promise<unknown>;
+}
+
+/** What is asked of an API whose answers have no envelope: to read, unless a method is named. */
+export interface PlainRequest {
+  method?: 'POST' | 'DELETE';
+  params?: URLSearchParams;
+  body?: unknown;
 }
 
 /** Reasons beside those of Prometheus' API (`bad_data`, `execution`, `timeout`, `unavailable`, …). */

@@ -1,17 +1,28 @@
-/** The bearer token of this tab. Several requests that are refused at once ask for it once. */
+/** The bearer tokens of this tab. Several requests that are refused at once ask for one once. */
 
-/** Keeps the token in the session's storage, and asks for it. */
+/** What a token is for: a node has other ones for changes than for reading. */
+export type Purpose = 'read' | 'admin';
+
+/** Those of a node. */
+export type Tokens = Record<Purpose, TokenKeeper>;
+
+/** Keeps a token in the session's storage, and asks for it. */
 export class TokenKeeper {
+  readonly purpose: Purpose;
   readonly #key: string;
   #token: string | undefined;
-  /** Whether the question was declined: it is not put again until the page is loaded again. */
+  /**
+   * Whether the question was declined: pages that read by themselves do not put it again until the
+   * page is loaded again.
+   */
   #isDeclined = false;
   #asked: { promise: Promise<boolean>; answer: (given: boolean) => void } | undefined;
   #listeners = new Set<() => void>();
 
   /** @param scope what tells this node from others of the same origin, such as the page's path */
-  constructor(scope: string) {
-    this.#key = `tidepool.token ${scope}`;
+  constructor(scope: string, purpose: Purpose = 'read') {
+    this.purpose = purpose;
+    this.#key = `tidepool.token ${purpose === 'read' ? '' : `${purpose} `}${scope}`;
     this.#token = read(this.#key);
   }
 
@@ -39,7 +50,8 @@ export class TokenKeeper {
 
   /** Answers who asked; nothing means that there will be no token. */
   give(token: string | undefined): void {
-    this.#isDeclined = token === undefined;
+    // A change is wanted by a person, who may want it again.
+    this.#isDeclined = token === undefined && this.purpose === 'read';
     if (token !== undefined) {
       this.#token = token;
       write(this.#key, token);

@@ -6,8 +6,9 @@ import { useEffect, useState } from 'preact/hooks';
  * Its text is read when it is left or Enter is pressed.
  *
  * @param onText takes the text; false if it stands for nothing
+ * @param mistakeId the element that says what is wrong with the value, if something is
  */
-export function Field(props: { label: string; value: string; width: string; placeholder?: string; onText: (text: string) => boolean }) {
+export function Field(props: { label: string; value: string; width: string; placeholder?: string; mistakeId?: string | undefined; onText: (text: string) => boolean }) {
   const [text, setText] = useState(props.value);
   const [isWrong, setWrong] = useState(false);
   useEffect(() => {
@@ -22,7 +23,8 @@ export function Field(props: { label: string; value: string; width: string; plac
       type="text"
       class={props.width}
       aria-label={props.label}
-      aria-invalid={isWrong}
+      aria-invalid={isWrong || props.mistakeId !== undefined}
+      aria-describedby={props.mistakeId}
       title={props.label}
       placeholder={props.placeholder}
       value={text}

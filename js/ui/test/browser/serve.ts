@@ -28,14 +28,29 @@ function withRoom(figures: string): string {
   return figures.replace(/^tidepool_disk_free_bytes .*$/m, `tidepool_disk_free_bytes ${Math.round(Number(size) / 2)}`);
 }
 
+/** What is asked of an answer that is given in place of the program's. */
+export interface Asked {
+  method: string;
+  params: URLSearchParams;
+  body: string;
+  authorization: string | undefined;
+}
+
+/** An answer that is no success. */
+export interface Refusal {
+  status: number;
+  text: string;
+  headers?: Record<string, string>;
+}
+
 /** The page and a program behind it. */
 export class Site {
   /** Where the program listens; nothing while it is gone. */
   target: string | undefined;
   /** What was asked of the program: methods and paths. */
   readonly asked: string[] = [];
-  /** Answers in JSON that are given in place of the program's, by path. */
-  readonly answers = new Map<string, () => string>();
+  /** Answers in JSON, or refusals, that are given in place of the program's, by path. */
+  readonly answers = new Map<string, (asked: Asked) => string | Refusal>();
   readonly #prefix: string;
   readonly #server: Server;
 
@@ -62,7 +77,7 @@ export class Site {
 
   #answer(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const address = incoming.url ?? '/';
-    const { pathname } = new URL(address, 'http://localhost');
+    const { pathname, searchParams } = new URL(address, 'http://localhost');
     if (!pathname.startsWith(this.#prefix)) {
       outgoing.writeHead(404).end();
       return;
@@ -83,7 +98,12 @@ export class Site {
     this.asked.push(`${incoming.method} /${address.slice(this.#prefix.length)}`);
     const answer = this.answers.get(path);
     if (answer !== undefined) {
-      outgoing.writeHead(200, { 'content-type': 'application/json' }).end(answer());
+      const { method = 'GET', headers } = incoming;
+      void text(incoming).then((body) => {
+        const given = answer({ method, params: searchParams, body, authorization: headers.authorization });
+        if (typeof given === 'string') outgoing.writeHead(200, { 'content-type': 'application/json' }).end(given);
+        else outgoing.writeHead(given.status, given.headers).end(given.text);
+      }, () => outgoing.destroy());
       return;
     }
     // Figures are changed below: as text, and of another length.

@@ -8,8 +8,9 @@ import { viewsOf, type View } from '../../src/app/views';
 import { backtestLevel, backtestText, backtestVerdict, circularText, seriesText } from '../../src/figures/backtest';
 import { timelineOf } from '../../src/pages/alerts/backtest/layout';
 import { indexOf, mistakesOf } from '../../src/pages/alerts/backtest/mistakes';
-import { isSameRange, panelAround, paramsOf, rangeOf } from '../../src/pages/alerts/backtest/range';
+import { panelAround } from '../../src/pages/alerts/backtest/range';
 import { ruleFileOf, scalar, value } from '../../src/pages/alerts/backtest/rule-file';
+import { isSameRange, paramsOf, rangeOf } from '../../src/pages/alerts/range';
 import type { BacktestAlert, BacktestAlertingRule, BacktestData, Rules } from '../../src/source/answers';
 import { answerOf } from '../../src/source/http';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { boundedText } from '../../src/source/body';
-import { answerOf } from '../../src/source/http';
+import { answerOf, plainOf } from '../../src/source/http';
 import { ApiError } from '../../src/source/source';
 import { TokenKeeper } from '../../src/source/token';
 
@@ -31,6 +31,28 @@ test('errors keep their type; other answers get one', () => {
   assert.equal(refused(502, '').message, 'api/v1/x is answered with status 502');
 });
 
+test('answers without an envelope, and their refusals', () => {
+  const refusal = (status: number, body: string): string => {
+    try {
+      plainOf('api/v2/silences', { ok: status < 300, status }, body);
+    } catch (error) {
+      if (error instanceof ApiError) return `${error.errorType}: ${error.message}`;
+    }
+    return assert.fail('it was taken');
+  };
+  assert.deepEqual(plainOf('x', OK, '[]'), []);
+  assert.equal(plainOf('x', OK, ''), undefined);
+  assert.equal(refusal(200, '<html>'), 'internal: api/v2/silences is not answered as by Prometheus\' API');
+  assert.equal(refusal(400, '"end time can\'t be in the past"'), 'bad_data: end time can\'t be in the past');
+  assert.equal(refusal(422, '{"code":602,"message":"comment in body is required"}'), 'bad_data: comment in body is required');
+  assert.equal(refusal(404, '"silence not found"'), 'not_found: silence not found');
+  assert.equal(refusal(404, '404 page not found\n'), 'missing: the node has no api/v2/silences');
+  assert.equal(refusal(401, 'credentials are missing or wrong\n'), 'unauthorized: credentials are missing or wrong');
+  assert.equal(refusal(403, 'the request comes from a page of another origin\n'), 'forbidden: the request comes from a page of another origin');
+  assert.equal(refusal(500, '"the disk is full"'), 'internal: the disk is full');
+  assert.equal(refusal(503, '{"status":"error","errorType":"unavailable","error":"starting"}'), 'unavailable: starting');
+});
+
 test('bodies are bounded', async () => {
   const text = 'é'.repeat(1000);
   assert.equal(await boundedText(new Response(text), 2000), text);
@@ -52,4 +74,18 @@ test('a token is asked for once by all who wait', async () => {
   assert.equal(await third, false);
   assert.equal(await tokens.ask('secret'), false);
   assert.ok(!tokens.isAsking);
+});
+
+test('a token for changes is asked for again, and is not that for reading', async () => {
+  const [read, admin] = [new TokenKeeper('/'), new TokenKeeper('/', 'admin')];
+  read.give('reader');
+  assert.equal(admin.token, undefined);
+  const first = admin.ask(undefined);
+  admin.give(undefined);
+  assert.equal(await first, false);
+  const second = admin.ask(undefined);
+  assert.ok(admin.isAsking);
+  admin.give('right');
+  assert.equal(await second, true);
+  assert.equal(read.token, 'reader');
 });

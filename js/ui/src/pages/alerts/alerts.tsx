@@ -5,16 +5,19 @@ import { useNow } from '../../app/clock';
 import { useAnswer } from '../../app/load';
 import { setParams, type Route } from '../../app/route';
 import { alertsOf, alertsState, alertsVerdict, RULE_STATES } from '../../figures/alerts';
+import { silencerOf } from '../../figures/silences';
 import { formatCount } from '../../format/number';
 import { formatAgo } from '../../format/time';
 import type { RuleGroup, Rules } from '../../source/answers';
+import { isMissing } from '../../source/source';
 import { listState, SearchRow } from '../../widgets/search-row';
 import { Await, Remarks } from '../../widgets/state';
 import { useNodeInfo } from '../home/clock';
 import { SlowestGroups } from './groups';
-import { RuleItem } from './rule';
+import { RuleItem, type Silencing } from './rule';
 import { Sections } from './sections';
 import { chosenRules, placedRules, type PlacedRule, type StateChoice } from './select';
+import { useSilences } from './silences/load';
 
 const EVERY_MS = 15_000;
 const ROWS = 25;
@@ -26,6 +29,11 @@ export function Alerts({ route }: { route: Route }) {
   const aheadMs = (useNodeInfo().value?.clockAheadSeconds ?? 0) * 1000;
   const now = useNow(5000);
   const groups = useMemo(() => (answer.value?.data as Rules | undefined)?.groups ?? [], [answer.value]);
+  const silences = useSilences({ isActiveOnly: true });
+  const { value: active } = silences;
+  const silencer = useMemo(() => (active === undefined ? undefined : silencerOf(active)), [active]);
+  // Older nodes have none.
+  const hasSilences = silences.error === undefined ? active !== undefined : !isMissing(silences.error);
   const isDoubted = answer.value?.isClockDoubted === true;
   // What was known before the request failed may not be so any more.
   const state = answer.value === undefined || answer.error !== undefined ? undefined : alertsState(groups, alertsOf(groups), now + aheadMs, isDoubted);
@@ -47,6 +55,11 @@ export function Alerts({ route }: { route: Route }) {
           The node doubts its clock. Until it is right, alerts do not begin or end by time, and the times below may be wrong.
         </p>
       )}
+      {hasSilences && silences.error !== undefined && (
+        <p class="notice warn" role="status">
+          Which alerts are silenced is unknown: {silences.error.message}
+        </p>
+      )}
       <Await of={answer} what="Rules">
         {({ warnings, infos }) => (
           <>
@@ -55,7 +68,7 @@ export function Alerts({ route }: { route: Route }) {
               <p class="card">A section rule_files in the file of --config names files with groups of rules.</p>
             ) : (
               <>
-                <RuleList groups={groups} route={route} />
+                <RuleList groups={groups} route={route} silencing={{ isThere: hasSilences, silencer: silences.error === undefined ? silencer : undefined }} />
                 <SlowestGroups groups={groups} aheadMs={aheadMs} />
               </>
             )}
@@ -66,7 +79,7 @@ export function Alerts({ route }: { route: Route }) {
   );
 }
 
-function RuleList({ groups, route }: { groups: readonly RuleGroup[]; route: Route }) {
+function RuleList({ groups, route, silencing }: { groups: readonly RuleGroup[]; route: Route; silencing: Silencing }) {
   const { search, offset } = listState(route);
   const choice = CHOICES.find((name) => name === route.params.get('state')) ?? '';
   const all = useMemo(() => placedRules(groups), [groups]);
@@ -90,7 +103,7 @@ function RuleList({ groups, route }: { groups: readonly RuleGroup[]; route: Rout
       ) : (
         <ul class="targets">
           {shown.map((placed) => (
-            <RuleItem key={keyOf(placed)} placed={placed} />
+            <RuleItem key={keyOf(placed)} placed={placed} silencing={silencing} />
           ))}
         </ul>
       )}

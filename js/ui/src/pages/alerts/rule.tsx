@@ -6,10 +6,12 @@ import { useApp } from '../../app/context';
 import { go, hashOf, queryHref } from '../../app/route';
 import { Highlight } from '../../editor/highlight';
 import { STATE_LEVELS, timeOf, waitsText } from '../../figures/alerts';
+import type { Silencer } from '../../figures/silences';
 import { formatCount, formatNumber } from '../../format/number';
 import { formatAgo, formatTime, zoneName } from '../../format/time';
+import { matchersOf, printMatchers } from '../../promql/matchers';
 import { thresholdOf, type Threshold } from '../../promql/threshold';
-import type { Alert, AlertingRule, Labels, Rule, RuleGroup } from '../../source/answers';
+import type { Alert, AlertingRule, Labels, Rule, RuleGroup, Silence } from '../../source/answers';
 import { numberOf } from '../../source/exposition';
 import { Facts } from '../../widgets/facts';
 import { LabelBoxes } from '../../widgets/series';
@@ -22,7 +24,15 @@ import type { PlacedRule } from './select';
 /** Alerts of a rule that are shown at once. */
 const ALERTS_MAX = 10;
 
-export function RuleItem({ placed }: { placed: PlacedRule }) {
+/** What is known of silences. */
+export interface Silencing {
+  /** Whether the node has them. */
+  isThere: boolean;
+  /** Nothing if they are not known. */
+  silencer: Silencer | undefined;
+}
+
+export function RuleItem({ placed, silencing }: { placed: PlacedRule; silencing: Silencing }) {
   const { rule, group, state } = placed;
   const [isGraph, setGraph] = useState(false);
   const threshold = useMemo(() => (rule.type === 'alerting' ? thresholdOf(rule.query) : undefined), [rule.type, rule.query]);
@@ -62,7 +72,7 @@ export function RuleItem({ placed }: { placed: PlacedRule }) {
           Backtest the group
         </BacktestButton>
       </p>
-      {rule.type === 'alerting' && <RuleAlerts rule={rule} threshold={threshold} />}
+      {rule.type === 'alerting' && <RuleAlerts rule={rule} threshold={threshold} silencing={silencing} />}
     </li>
   );
 }
@@ -92,7 +102,7 @@ function errorText(rule: Rule): string {
   return `The last evaluation failed${text === '' ? '' : `: ${text}`}.${before}`;
 }
 
-function RuleAlerts({ rule, threshold }: { rule: AlertingRule; threshold: Threshold | undefined }) {
+function RuleAlerts({ rule, threshold, silencing }: { rule: AlertingRule; threshold: Threshold | undefined; silencing: Silencing }) {
   const [isAll, setAll] = useState(false);
   const alerts = rule.alerts ?? [];
   if (alerts.length === 0) return rule.annotations === undefined ? null : <Annotations annotations={rule.annotations} />;
@@ -103,7 +113,7 @@ function RuleAlerts({ rule, threshold }: { rule: AlertingRule; threshold: Thresh
     <>
       <ul class="alerts" aria-label={`Alerts of ${rule.name}`}>
         {sorted.slice(0, isAll ? undefined : ALERTS_MAX).map((alert) => (
-          <AlertItem key={JSON.stringify(alert.labels)} alert={alert} threshold={threshold} />
+          <AlertItem key={JSON.stringify(alert.labels)} alert={alert} threshold={threshold} silencing={silencing} />
         ))}
       </ul>
       {rest > 0 && (
@@ -115,24 +125,51 @@ function RuleAlerts({ rule, threshold }: { rule: AlertingRule; threshold: Thresh
   );
 }
 
-function AlertItem({ alert, threshold }: { alert: Alert; threshold: Threshold | undefined }) {
+function AlertItem({ alert, threshold, silencing: { isThere, silencer } }: { alert: Alert; threshold: Threshold | undefined; silencing: Silencing }) {
   const level = alert.state === 'firing' ? 'bad' : 'warn';
   const value = formatNumber(numberOf(alert.value), 'none', 4);
+  const silence = useMemo(() => silencer?.(alert.labels), [silencer, alert]);
   return (
     <li>
       <div class="row">
         <span class={`${level}-text`}>{alert.state}</span>
+        {silence !== undefined && <span class="muted">{silence === 'unknown' ? 'silenced or not: unknown' : 'silenced'}</span>}
         <LabelBoxes labels={alert.labels} />
+        {isThere && alert.state === 'firing' && <SilenceButton labels={alert.labels} />}
       </div>
       <Facts
         rows={[
           [alert.state === 'firing' ? 'Active since' : 'Pending since', <Since text={alert.activeAt} />],
           ['Kept firing since', alert.keepFiringSince === undefined ? undefined : <Since text={alert.keepFiringSince} />],
+          ['Silenced until', silence !== undefined && silence !== 'unknown' && <Until silence={silence} />],
           ['Value', threshold === undefined ? value : `${value}; the threshold is ${threshold.op} ${threshold.text}`],
         ]}
       />
       <Annotations annotations={alert.annotations} />
     </li>
+  );
+}
+
+/** Leads to the form of silences, with the alert's labels in it. */
+function SilenceButton({ labels }: { labels: Labels }) {
+  const matchers = printMatchers(matchersOf(labels));
+  return (
+    <button type="button" class="quiet" aria-label={`Silence ${matchers}`} onClick={() => go(hashOf(['alerts', 'silences'], { matchers }))}>
+      Silence
+    </button>
+  );
+}
+
+function Until({ silence: { endsAt, createdBy, comment } }: { silence: Silence }) {
+  const { zone } = useApp();
+  const ms = timeOf(endsAt);
+  return (
+    <>
+      {ms === undefined ? 'unknown' : formatTime(ms, zone)}{' '}
+      <span class="muted">
+        {zoneName(zone)}, {createdBy}: {comment}
+      </span>
+    </>
   );
 }
 

@@ -1,10 +1,11 @@
 /** Whether alerts are firing: beside the state of the node, which is another matter. */
 
 import { useApp } from '../../app/context';
-import { useLoad } from '../../app/load';
+import { useAnswer, useLoad } from '../../app/load';
 import { hashOf } from '../../app/route';
 import { alertsState, alertsVerdict, type AlertsState } from '../../figures/alerts';
-import type { Alerts, Rules } from '../../source/answers';
+import { deliveryOf, withDelivery } from '../../figures/receivers';
+import type { Alerts, Receivers, Rules } from '../../source/answers';
 import { isMissing, type Source } from '../../source/source';
 
 const EVERY_MS = 15_000;
@@ -15,19 +16,27 @@ const NO_PARAMS = new URLSearchParams();
 export function AlertsVerdict({ isOld, clockAheadSeconds }: { isOld: boolean; clockAheadSeconds: number | undefined }) {
   const { source } = useApp();
   const loaded = useLoad('alerts', (signal) => loadAlerts(source, (clockAheadSeconds ?? 0) * 1000, signal), { everyMs: EVERY_MS });
+  const receivers = useAnswer('api/v1/alerts/receivers', NO_PARAMS, { everyMs: EVERY_MS });
   const { value, error } = loaded;
-  // A node without rules, or a build that has none.
-  if (isMissing(error) || (error === undefined && value !== undefined && value.alerting + value.recording === 0)) return null;
+  // A build without rules.
+  if (isMissing(error)) return null;
   // Nothing holds a place for it, because most nodes have no rules.
-  if (value === undefined && error === undefined && !isOld) return null;
-  const { level, text } = alertsVerdict(error === undefined && !isOld ? value : undefined);
+  if (!isOld && ((value === undefined && error === undefined) || (receivers.value === undefined && receivers.error === undefined))) return null;
+  const all = receivers.error === undefined ? (receivers.value?.data as Receivers | undefined)?.receivers : undefined;
+  // A node that does not answer is said once; an older one tells of no receivers.
+  const delivery = isOld || isMissing(receivers.error) ? undefined : deliveryOf(all, Date.now() + (clockAheadSeconds ?? 0) * 1000);
+  const hasNoRules = error === undefined && value !== undefined && value.alerting + value.recording === 0;
+  if (hasNoRules && delivery === undefined) return null;
+  const { level, text } = withDelivery(alertsVerdict(error === undefined && !isOld ? value : undefined), delivery);
   return (
     <section class={`verdict ${level}`} aria-label="Alerts">
       <h2>
         <i class={`dot ${level}`} aria-hidden="true" />
         {text} <a href={hashOf(['alerts'])}>Alerts</a>
+        {delivery !== undefined && <a href={hashOf(['alerts', 'receivers'])}>Receivers</a>}
       </h2>
       {error !== undefined && <p class="muted">{error.message}</p>}
+      {delivery !== undefined && receivers.error !== undefined && <p class="muted">{receivers.error.message}</p>}
     </section>
   );
 }

@@ -1,29 +1,11 @@
-/** The range of a backtest in an address, and ranges around alerts. */
+/** Graphs around alerts of a backtest. */
 
 import { timeOf } from '../../../figures/alerts';
-import { formatTime, parseTime } from '../../../format/time';
-import { parseDuration, printDuration } from '../../../promql/duration';
 import type { BacktestAlert } from '../../../source/answers';
-import { nextRange, type TimeRange } from '../../../widgets/range';
+import { nextRange } from '../../../widgets/range';
 import { newPanel, withRange, type Panel } from '../../query/panels';
 
-const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-
-/** The last day, if the address has no other range. */
-export function rangeOf(params: URLSearchParams): TimeRange {
-  const endMs = parseTime(params.get('end') ?? '', 'utc');
-  return { rangeMs: parseDuration(params.get('range') ?? '') ?? DAY_MS, ...(endMs === undefined ? {} : { endMs }) };
-}
-
-/** What an address has of a range; empty texts are left out. */
-export function paramsOf({ rangeMs, endMs }: TimeRange): { range: string; end: string } {
-  return { range: rangeMs === DAY_MS ? '' : printDuration(rangeMs), end: endMs === undefined ? '' : formatTime(endMs, 'utc') };
-}
-
-export function isSameRange(a: TimeRange, b: TimeRange): boolean {
-  return a.rangeMs === b.rangeMs && a.endMs === b.endMs;
-}
 
 /**
  * A graph of an expression around an alert: all of the time in which it was active, and at least as
