@@ -18,7 +18,8 @@
 //!   lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`built`] says where our own
 //!   binaries are, and [`peers`] where the foreign ones; [`thanos`] starts those that read shipped
-//!   blocks, [`victoria_metrics`] what the benchmark compares with as well.
+//!   blocks, [`alertmanager`] what is told of alerts, [`victoria_metrics`] what the benchmark
+//!   compares with as well.
 //! - Stores in a state that tests of more than one program begin with: [`busy`] (blocks and a log),
 //!   [`deletions`], [`forwarding`], [`guarded`], [`head_snapshot`], [`shipped`], [`text_push`].
 //! - [`latency`]: whether other work delays requests; [`made`]: data directories that upstream's
@@ -29,6 +30,7 @@
 //! - [`wit_reference`]: the page that describes the component's contract.
 
 pub mod admin;
+pub mod alertmanager;
 pub mod authority;
 pub mod built;
 pub mod busy;

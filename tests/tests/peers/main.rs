@@ -1,6 +1,7 @@
 //! tidepool beside foreign servers and tools, from `tests/peers/build` and packages.
 
 mod admin;
+mod alertmanager;
 mod api;
 mod auth;
 mod check;

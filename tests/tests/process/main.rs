@@ -22,6 +22,7 @@ mod host_metrics;
 mod kill;
 mod lifecycle;
 mod network;
+mod notifications;
 mod open_files;
 mod otlp;
 mod out_of_order;
