@@ -246,7 +246,9 @@ pub fn check_name(name: &str) -> Result<(), String> {
 
 /// Returns whether a path is reserved for tidepool, so that no decoder may be configured for it.
 pub fn is_reserved(path: &str) -> bool {
-    ["/api/v1/", "/-/", "/ui/"].iter().any(|own| path.starts_with(own))
+    ["/api/v1/", "/api/v2/silence", "/api/v2/status", "/-/", "/ui/"]
+        .iter()
+        .any(|own| path.starts_with(own))
         || matches!(
             path,
             "/" | "/federate" | "/graph" | "/metrics" | "/query" | "/ui" | "/api/v1" | "/-"
