@@ -100,7 +100,7 @@ mod tests {
             json!({}),
         ];
         let expected = "\
-ID  Matchers              Ends At               Created By  Comment
+ID  Matchers             Ends At               Created By  Comment
 7   job=\"node\" a b!~\"(\"  2026-11-08T13:00:00Z  ada         new  [31mdisk
 
 ";
