@@ -64,7 +64,7 @@ enum Part {
     /// As it runs already.
     Same,
     Pump(Arc<dyn Receiver>),
-    Heartbeat(Heartbeat),
+    Heartbeat(Box<Heartbeat>),
 }
 
 /// A receiver and its state.
@@ -109,7 +109,8 @@ impl Receivers {
                     ReceiverKind::Heartbeat(heartbeat) => {
                         let beats = Arc::clone(beats);
                         let health = Arc::new(move || beats.health());
-                        Heartbeat::open(&name, heartbeat, health).map(Part::Heartbeat)
+                        Heartbeat::open(&name, heartbeat, health)
+                            .map(|heartbeat| Part::Heartbeat(Box::new(heartbeat)))
                     }
                     _ => receivers::open(config)
                         .map(|receiver| receiver.map_or(Part::Same, Part::Pump)),

@@ -139,7 +139,8 @@ fn every_endpoint_is_on_the_page_for_people() {
     let mut count = 0;
     for path in paths {
         // A part of the path that may repeat is an ellipsis there.
-        let path = path.replace("{name}", "<name>").replace("{labels}", "…");
+        let path = path.replace("{name}", "<name>").replace("{silenceID}", "<name>");
+        let path = path.replace("{labels}", "…");
         let path = format!(" /{} ", path.replace("{decoder}", "…"));
         assert!(page.contains(&path), "{path} is not there:\n{page}");
         count += 1;
