@@ -126,7 +126,8 @@ fn the_quick_start_of_the_page_tells_of_an_alert() {
     wait("the end", &|| {
         let url = format!("http://{address}/api/v1/alerts");
         let answer = Client::default().get(&url).map(|answer| answer.text());
-        answer.is_ok_and(|text| text.contains("\"alerts\":[]"))
+        // Alerts that ship may fire, too.
+        answer.is_ok_and(|text| !text.contains("\"alertname\":\"Try\""))
     });
     let _printer = Shell::start(here, here, print, "printed-again");
     wait("the end of the alert", &|| is_told("printed-again", "Try", "resolved"));
