@@ -45,32 +45,34 @@ pub fn is_change(method: &Method, path: &str) -> bool {
 
 pub async fn answer(context: &Context, call: Call, request: Request) -> Reply {
     let silences = context.notifier.silences();
-    let answered = match call {
-        Call::Status => Ok(reply::json(StatusCode::OK, &status(context))),
+    let mut reply = match call {
+        Call::Status => reply::json(StatusCode::OK, &status(context)),
         Call::Silences => match *request.method() {
-            Method::POST => post(context, silences.clone(), request).await,
+            Method::POST => {
+                let posted = post(context, silences.clone(), request).await;
+                posted.unwrap_or_else(|refused| refused)
+            }
             _ => list(silences, request.uri().query().unwrap_or_default()),
         },
         Call::Silence => silence(silences.clone(), &request).await,
     };
-    let mut reply = answered.unwrap_or_else(|refused| refused);
     reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     reply
 }
 
-fn list(silences: &Silences, query: &str) -> Result<Reply, Reply> {
+fn list(silences: &Silences, query: &str) -> Reply {
     let parameters: Vec<(String, String)> =
         form_urlencoded::parse(query.as_bytes()).into_owned().take(PARAMETERS_MAX + 1).collect();
     if parameters.len() > PARAMETERS_MAX {
         let why = format!("at most {PARAMETERS_MAX} parameters are allowed in one request");
-        return Err(refused(&ApiError::Bad(why)));
+        return refused(&ApiError::Bad(why));
     }
     let values = |wanted: &'static str| {
         let found = parameters.iter().filter(move |(name, _)| name == wanted);
         found.map(|(_, value)| value.as_str())
     };
     // Of several values, upstream takes the last.
-    let is_listed = |state| values(state).last().is_none_or(is_true);
+    let is_listed = |state| values(state).next_back().is_none_or(is_true);
     let listing = Listing {
         filters: values("filter").collect(),
         active: is_listed("active"),
@@ -88,35 +90,39 @@ fn is_true(text: &str) -> bool {
 }
 
 async fn post(context: &Context, silences: Silences, request: Request) -> Result<Reply, Reply> {
-    check_type(request.headers())?;
+    if let Some(unsupported) = unsupported_type(request.headers()) {
+        return Err(unsupported);
+    }
     let body = collect(context, request.into_body(), Bound::of_reads(context)).await?;
     // The memory of the body stays reserved until the work ends.
     let posted = aside::run(move || api::post(&silences, &body.bytes)).await;
-    answered(posted.map_err(|error| reply::error(&error))?)
+    Ok(answered(posted.map_err(|error| reply::error(&error))?))
 }
 
 /// Refuses bodies of other types, which a form in a page could send as well.
-fn check_type(headers: &HeaderMap) -> Result<(), Reply> {
+fn unsupported_type(headers: &HeaderMap) -> Option<Reply> {
     let given = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let given = String::from_utf8_lossy(given);
     let kind = given.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {
-        return Ok(());
+        return None;
     }
     let message = format!("unsupported media type {kind:?}, only [application/json] are allowed");
     let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-    Err(reply::json(status, &json!({"code": status.as_u16(), "message": message})))
+    Some(reply::json(status, &json!({"code": status.as_u16(), "message": message})))
 }
 
-async fn silence(silences: Silences, request: &Request) -> Result<Reply, Reply> {
+async fn silence(silences: Silences, request: &Request) -> Reply {
     let segment = request.uri().path().strip_prefix(SILENCE).unwrap_or_default();
     let id = decode_path_segment(segment).unwrap_or_default();
     if *request.method() != Method::DELETE {
         return answered(api::get(&silences, &id));
     }
-    let deleted = aside::run(move || api::delete(&silences, &id)).await;
-    let deleted = deleted.map_err(|error| reply::error(&error))?;
-    deleted.map(|()| empty(StatusCode::OK)).map_err(|error| refused(&error))
+    match aside::run(move || api::delete(&silences, &id)).await {
+        Ok(Ok(())) => empty(StatusCode::OK),
+        Ok(Err(error)) => refused(&error),
+        Err(error) => reply::error(&error),
+    }
 }
 
 /// Returns what dashboards ask for first. There is no cluster, and no configuration of an
@@ -133,9 +139,11 @@ fn status(context: &Context) -> Value {
     })
 }
 
-fn answered(answer: Result<Value, ApiError>) -> Result<Reply, Reply> {
-    let value = answer.map_err(|error| refused(&error))?;
-    Ok(reply::json(StatusCode::OK, &value))
+fn answered(answer: Result<Value, ApiError>) -> Reply {
+    match answer {
+        Ok(value) => reply::json(StatusCode::OK, &value),
+        Err(error) => refused(&error),
+    }
 }
 
 fn refused(error: &ApiError) -> Reply {
@@ -191,13 +199,13 @@ mod tests {
         let check = |kind: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-            check_type(&headers).map_err(|reply| reply.status().as_u16())
+            unsupported_type(&headers).map(|reply| reply.status().as_u16())
         };
-        assert_eq!(check("application/json"), Ok(()));
-        assert_eq!(check("Application/JSON; charset=utf-8"), Ok(()));
+        assert_eq!(check("application/json"), None);
+        assert_eq!(check("Application/JSON; charset=utf-8"), None);
         for kind in ["text/plain", "application/x-www-form-urlencoded", ""] {
-            assert_eq!(check(kind), Err(415), "{kind}");
+            assert_eq!(check(kind), Some(415), "{kind}");
         }
-        assert!(check_type(&HeaderMap::new()).is_err());
+        assert!(unsupported_type(&HeaderMap::new()).is_some());
     }
 }
