@@ -58,7 +58,7 @@ impl QueryArgs {
         let mut silences = client.list(&filters)?;
         let now = Time::now();
         silences.retain(|silence| self.is_wanted(silence, now));
-        silences.sort_by(|a, b| ends_at(a).cmp(&ends_at(b)));
+        silences.sort_by_key(ends_at);
         Ok(match (self.quiet, self.output) {
             (true, _) => print::ids(&silences),
             (false, Format::Json) => Value::from(silences).to_string() + "\n",
