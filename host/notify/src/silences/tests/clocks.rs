@@ -11,7 +11,7 @@ fn a_clock_that_is_set_moves_active_silences() {
         let planned = node.silences.set(&wanted(HOUR_MS, 2 * HOUR_MS)).expect("a silence");
         node.clocks.pass(20 * MINUTE_MS);
         node.clocks.set(node.clocks.now_ms() + step_ms, false);
-        assert_eq!(node.silences.silencing(&labels()).is_some(), true, "{step_ms}");
+        assert!(node.silences.silencing(&labels()).is_some(), "{step_ms}");
         assert_eq!(node.span(id), (step_ms, HOUR_MS + step_ms), "{step_ms}");
         let updated_at_ms = node.silences.get(id).expect("a silence").0.updated_at_ms;
         assert_eq!(updated_at_ms, node.clocks.now_ms());
