@@ -9,7 +9,7 @@
 //! changes nothing in memory. A directory without silences is never written to.
 //!
 //! Reading order: [`silence`] for the type, [`draft`] for the rules of updates, [`timeline`] for
-//! clocks, [`file`] for the format, [`api`] for JSON.
+//! clocks, [`mod@file`] for the format, [`api`] for JSON.
 
 pub mod api;
 mod draft;
